@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windloom.sinks.sink import RoundAnswers, Sink
-from windloom.spark.api import DataFrame, SparkSession
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
+from windloom.spark.api import DataFrame
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
 class CallbackSink(Sink):
-    def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
-        self._spark, self._function = spark, function
+    def __init__(self, place: SinkPlace, function: Callable[[DataFrame, int], object]) -> None:
+        self._spark, self._function = place.spark, function
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         parts_by_table: dict[str, list[pa.Table]] = {}

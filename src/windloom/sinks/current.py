@@ -27,10 +27,8 @@ from windloom.sinks.current_tables import (
     Versions,
     changed_update,
     early_update,
-    read_files,
-    shown_queries,
 )
-from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.sinks.tables import plain
 from windloom.spark.sources.hadoop import absolute_place, is_remote
 
@@ -81,8 +79,14 @@ class CurrentSink(Sink):
                 "a version is shown by replacing a link, which only directories have",
                 "give a directory, or use the sink 'live' or 'delta'",
             )
-        sizes = {"expiries": expiries, "files": files, "buckets": buckets}
-        return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
+        sizes: dict[str, int] = {}
+        for name, value in {"expiries": expiries, "files": files, "buckets": buckets}.items():
+            if not str(value).isdecimal() or int(value) < 1:
+                raise WindloomError(
+                    f"the option '{name}' of the sink 'current' must be a positive number", f"it is {value!r}"
+                )
+            sizes[name] = int(value)
+        return cls(Path(where), place.checkpoint_id, **sizes)
 
     def check(self, query: Query) -> None:
         rows = query.rows
@@ -114,33 +118,37 @@ class CurrentSink(Sink):
             raise StorageError(f"cannot write to '{self._root}'", str(error), hint) from error
 
     def _written(self, round: int, answers: RoundAnswers) -> dict[str, float]:
-        rows: dict[str, list[pa.Table]] = {}
+        parts_by_table: dict[str, list[pa.Table]] = {}
         for name, table in answers.rows():
-            rows.setdefault(name, []).append(plain(table))
+            parts_by_table.setdefault(name, []).append(plain(table))
         written = 0
-        asked: dict[str, Versions] = {}
+        tables: dict[str, Versions] = {}
         for name, info in answers.tables.items():
-            table_rows = pa.concat_tables(rows[name]) if name in rows else None
+            table_rows = pa.concat_tables(parts_by_table[name]) if name in parts_by_table else None
             for query in info.asked.values():
-                query_rows = None if table_rows is None else _of_query(table_rows, query.name, len(info.asked))
-                asked[query.name] = Versions(self._root, query.name, _identity(query))
-                written += self._write(asked[query.name], round, query, info, query_rows, answers)
-        for gone in set(shown_queries(self._root)) - {versions.link.name for versions in asked.values()}:
-            Versions(self._root, gone, "").remove()
-        self._tables = asked
+                rows = answers.schema(query.name).empty_table() if table_rows is None else table_rows
+                if table_rows is not None and len(info.asked) > 1:
+                    rows = rows.filter(pc.equal(rows["query"], query.name))
+                rows = rows if table_rows is None else rows.drop_columns("query")
+                tables[query.name] = Versions(self._root, query.name, _identity(query))
+                written += self._write(tables[query.name], round, query, rows, answers.until(query.name))
+        shown = {versions.link.name for versions in tables.values()}
+        for path in (self._root / FOLDER).iterdir():
+            if path.is_dir() and path.name not in shown:
+                Versions(self._root, path.name, "").remove()
+        self._tables = tables
         self._queries = {name: list(info.asked) for name, info in answers.tables.items()}
         return {"bytes": float(written)}
 
     def rows(self, table: str) -> pa.Table | None:
-        pieces = []
+        pieces: list[pa.Table] = []
         for query in self._queries.get(table, []):
-            parts = read_files(self._tables[query])
-            pieces += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
+            parts = map(self._tables[query].read, self._tables[query].files())
+            pieces += [part.add_column(0, "query", pa.repeat(pa.scalar(query), part.num_rows)) for part in parts]
         return pa.concat_tables(pieces) if pieces else None
 
-    def _write(
-        self, table: Versions, round: int, query: Query, info: TableInfo, rows: pa.Table | None, answers: RoundAnswers
-    ) -> int:
+    def _write(self, table: Versions, round: int, query: Query, rows: pa.Table, until: int) -> int:
+        """Show the version of a round, if the query has changed or its rows have; return the number of bytes."""
         if table.newest > round:
             raise WindloomError(
                 f"the table '{table.link}' has come further than the checkpoint",
@@ -149,64 +157,37 @@ class CurrentSink(Sink):
             )
         if table.newest == round and table.is_of_query:
             return 0  # this round was written before
-        schema = answers.schema(query.name)
-        rows = schema.empty_table() if rows is None else rows
-        update = self._update(table, round, query, rows, answers.until(query.name))
-        if table.is_of_query and not update.changes(table):
+        update = self._update(table, round, query, rows, until)
+        is_changed = update.fresh or len(update.kept) < sum(not file.is_empty for file in table.files())
+        if table.is_of_query and not is_changed:
             return 0
         is_changing = query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names
-        empty = rows.slice(0, 0).drop_columns(CHANGE) if is_changing else rows.slice(0, 0)
-        update = update.completed(empty)
-        return table.show(round, update.kept, update.fresh)
+        return table.show(update, rows.slice(0, 0).drop_columns([CHANGE] if is_changing else []))
 
     def _update(self, table: Versions, round: int, query: Query, rows: pa.Table, until: int) -> Update:
-        window = query.window
-        of_rows = query.rows is not None and bool(query.rows.columns)
+        window, keys = query.window, [grouping.name for grouping in query.group_by]
         if query.emission.kind is Emits.CHANGES and CHANGE in rows.column_names:
-            keys = [grouping.name for grouping in query.group_by]
-            if of_rows:
+            if query.rows is not None and query.rows.columns:
                 keys = [name for name in rows.column_names if name not in ("window_start", "window_end", CHANGE)]
             values = len(keys) + 3 < rows.num_columns
             return changed_update(table, round, rows, CHANGE, keys, values, self._buckets)
+        last_end = until - (until - window.end_ticks) % window.slide_ticks  # of the windows that are reported
         if query.emission.kind is Emits.EARLY:
-            keys = [grouping.name for grouping in query.group_by]
-            return early_update(table, round, rows, keys, last_end(query, until))
+            return early_update(table, round, rows, keys, last_end)
         ends, longest = EndsOf("window_end", window.slide_ticks), window.slide_ticks
         if query.rows is not None and query.rows.tells_end:
             ends, longest = EndsOf(VALID_UNTIL), window.range_ticks + window.slide_ticks
         elif query.rows is not None and query.rows.within:
             ends = EndsOf(None)
         grid = Expiring(longest, window.slide_ticks, self._expiries, self._files)
-        return grid.update(table, round, rows, ends, last_end(query, until))
-
-
-def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
-    """Return the rows of one query of a table that holds `queries` of them, without the column that names it."""
-    rows_of_query = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
-    return rows_of_query.drop_columns("query")
-
-
-def last_end(query: Query, until: int) -> int:
-    """Return the end of the last window that is reported."""
-    window = query.window
-    return until - (until - window.end_ticks) % window.slide_ticks
+        return grid.update(table, round, rows, ends, last_end)
 
 
 def _identity(query: Query) -> str:
     """Return the identity of a query: a query of aggregates continues with its table if only its spelling changes."""
     if query.rows is not None:
         return query.text
-    parts: list[object] = [
-        query.source,
-        query.where,
-        *(grouping.expression for grouping in query.group_by),
-        *query.aggregates,
-    ]
+    groups = [grouping.expression for grouping in query.group_by]
+    parts: list[object] = [query.source, query.where, *groups, *query.aggregates]
     parts += [*(output.expression for output in query.outputs), query.having, query.emission]
     return "\n".join(map(str, parts))
-
-
-def _size(name: str, value: int | str) -> int:
-    if not str(value).isdecimal() or int(value) < 1:
-        raise WindloomError(f"the option '{name}' of the sink 'current' must be a positive number", f"it is {value!r}")
-    return int(value)

@@ -1,4 +1,13 @@
-"""The change of a round to the table of a query's present result: files that stay, and files that are new.
+"""The tables of the sink `current`: versions that others read while they change, and the update that a round makes.
+
+    <root>/<query>                                a link to the newest version: what readers open
+    <root>/.current/<query>/000000042/            the version of round 42
+        x12-000000041-1700000000000000-1700000003600000-0.parquet
+
+A file is never changed. A version has hard links to the files that it keeps of the version before, so nothing is
+copied, and files of its own for what is new. The link is replaced at once, when the version is complete: a reader sees
+one version or the next, and nothing in between. File names are never reused, so a reader that is overtaken finds the
+same rows under a name, or no file. A few older versions stay, for readers that have already resolved the link.
 
 Rows whose end is known are kept by that end and by the round in which they came. A round then writes the new rows,
 deletes whole files, and rewrites one bucket of ends. Rows whose end depends on tuples to come are kept by the hash of
@@ -11,7 +20,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,17 +36,6 @@ from windloom.kernels.hashing import spark_hash
 from windloom.model.types import as_array
 from windloom.sinks.sink import replaced
 from windloom.state.cells import number_groups
-
-# The versions of a table that others read while it changes: each is a directory of files, and a link shows one.
-#
-#     <root>/<query>                                a link to the newest version: what readers open
-#     <root>/.current/<query>/000000042/            the version of round 42
-#         x12-000000041-1700000000000000-1700000003600000-0.parquet
-#
-# A file is never changed. A version has hard links to the files that it keeps of the version before, so nothing is
-# copied, and files of its own for what is new. The link is replaced at once, when the version is complete: a reader
-# sees one version or the next, and nothing in between. File names are never reused, so a reader that is overtaken finds
-# the same rows under a name, or no file. A few older versions stay, for readers that have already resolved the link.
 
 FOLDER = ".current"
 _IDENTITY = ".query"
@@ -60,11 +58,6 @@ class TableFile:
     @property
     def name(self) -> str:
         return f"x{self.bucket}-{self.round:09d}-{self.first}-{self.last}-{self.number}.parquet"
-
-    @classmethod
-    def of_nothing(cls, round: int) -> TableFile:
-        """Return the file of a table without rows."""
-        return cls(0, round, 0, 0, 0)
 
     @property
     def is_empty(self) -> bool:
@@ -102,10 +95,8 @@ class Versions:
         """Return the files of the newest version."""
         if not self.is_of_query:
             return []
-        parsed = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
-        return sorted(
-            (table_file for table_file in parsed if table_file is not None), key=lambda table_file: table_file.name
-        )
+        parsed = map(TableFile.parse, os.listdir(self._place(self.newest)))
+        return sorted((file for file in parsed if file is not None), key=lambda file: file.name)
 
     def read(self, file: TableFile) -> pa.Table:
         return pq.ParquetFile(self._place(self.newest) / file.name).read()
@@ -113,27 +104,29 @@ class Versions:
     def size(self, file: TableFile) -> int:
         return (self._place(self.newest) / file.name).stat().st_size
 
-    def show(self, round: int, files_kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
+    def show(self, update: Update, empty: pa.Table) -> int:
         """Make the version of a round and show it; return the number of bytes written."""
-        before, folder = self._place(self.newest), self._place(round)
+        if not update.kept and not update.fresh:  # a table without rows has columns too
+            update.fresh[TableFile(0, update.round, 0, 0, 0)] = empty
+        before, folder = self._place(self.newest), self._place(update.round)
         shutil.rmtree(folder, ignore_errors=True)  # left by a crash
         folder.mkdir(parents=True)
-        for file in files_kept:
+        for file in update.kept:
             os.link(before / file.name, folder / file.name)
         # Several at once, because most of the time is spent waiting for the disk.
         with ThreadPoolExecutor(_WRITERS) as pool:
-            written = sum(pool.map(write_rows, [folder / file.name for file in fresh], fresh.values()))
+            written = sum(pool.map(write_rows, [folder / file.name for file in update.fresh], update.fresh.values()))
         (folder / _IDENTITY).write_text(self._identity)
         sync_file(folder)
         fault("before sink")
         waiting = self._folder / "link"
         waiting.unlink(missing_ok=True)
-        waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
+        waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{folder.name}")
         waiting.replace(self.link)
         sync_file(self.link.parent)
         fault("after sink")
         for name in sorted(os.listdir(self._folder))[: -OLDER - 1]:
-            if name.isdecimal() and int(name) < round:
+            if name.isdecimal() and int(name) < update.round:
                 shutil.rmtree(self._folder / name, ignore_errors=True)
         return written
 
@@ -145,18 +138,10 @@ class Versions:
         return self._folder / f"{round:09d}"
 
 
-def shown_queries(root: Path) -> list[str]:
-    """Return the names of the queries whose versions are kept."""
-    folder = root / FOLDER
-    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-
 def write_rows(path: Path, rows: pa.Table) -> int:
     """Write a file, which is on disk when this returns; return its size in bytes."""
     # Numbers and times rarely repeat in a few rows: a dictionary of them would cost more than it saves.
-    texts = [
-        column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-    ]
+    texts = [field.name for field in rows.schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
     pq.write_table(rows, path, compression="zstd", use_dictionary=texts or False)
     sync_file(path)
     return path.stat().st_size
@@ -185,15 +170,6 @@ class Update:
         self.fresh[TableFile(bucket, self.round, first + _ORIGIN, last + _ORIGIN, self._count)] = rows
         self._count += 1
 
-    def changes(self, table: Versions) -> bool:
-        return bool(self.fresh) or len(self.kept) < sum(not file.is_empty for file in table.files())
-
-    def completed(self, empty: pa.Table) -> Update:
-        """Return the update with at least one file: a table without rows has columns too."""
-        if not self.kept and not self.fresh:
-            self.fresh[TableFile.of_nothing(self.round)] = empty
-        return self
-
 
 @dataclass(frozen=True, slots=True)
 class Expiring:
@@ -210,12 +186,6 @@ class Expiring:
     slide: int
     buckets: int
     files: int
-
-    @property
-    def width(self) -> int:
-        """The stretch of time whose ends share a bucket, in whole slides."""
-        ends = -(-self.longest // self.slide)
-        return -(-ends // self.buckets) * self.slide
 
     def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
         """Return the update for a round. `now` is the end of the last window: rows that end at `now` or before are
@@ -266,7 +236,9 @@ class Expiring:
             )
 
     def _buckets(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        buckets: NDArray[np.int64] = (ends + _ORIGIN) // self.width
+        slides = -(-self.longest // self.slide)
+        width = -(-slides // self.buckets) * self.slide  # the stretch of time whose ends share a bucket
+        buckets: NDArray[np.int64] = (ends + _ORIGIN) // width
         return buckets
 
     def _compact(self, table: Versions, update: Update) -> None:
@@ -285,17 +257,18 @@ class Expiring:
                 update.add(bucket, pa.concat_tables(parts), first - _ORIGIN, last - _ORIGIN)
 
 
+@dataclass(frozen=True, slots=True)
 class EndsOf:
     """The ends of rows: the tick in `column` plus `added`; without a column, rows never end."""
 
-    def __init__(self, column: str | None, added: int = 0) -> None:
-        self._column, self._added = column, added
+    column: str | None
+    added: int = 0
 
     def __call__(self, rows: pa.Table) -> NDArray[np.int64]:
-        if self._column is None:
+        if self.column is None:
             return np.full(rows.num_rows, NO_END, np.int64)
-        ticks = as_array(rows[self._column]).cast(pa.int64()).to_numpy()
-        ends: NDArray[np.int64] = ticks + self._added
+        ticks = as_array(rows[self.column]).cast(pa.int64()).to_numpy()
+        ends: NDArray[np.int64] = ticks + self.added
         return ends
 
 
@@ -304,7 +277,9 @@ def changed_update(
 ) -> Update:
     """Apply the changes of a round, which are in the order of windows, to the buckets of their groups."""
     update = Update(round)
-    of_bucket = _buckets(rows, keys, buckets)
+    of_bucket = np.zeros(rows.num_rows, np.int64)
+    if keys:
+        of_bucket += np.mod(spark_hash([as_array(rows[key]) for key in keys], rows.num_rows), buckets)
     touched = set(np.unique(of_bucket).tolist())
     parts_by_bucket: dict[int, list[pa.Table]] = {}
     for file in table.files():
@@ -340,12 +315,6 @@ def early_update(table: Versions, round: int, rows: pa.Table, keys: Sequence[str
     return update
 
 
-def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.int64]:
-    if not keys:
-        return np.zeros(rows.num_rows, np.int64)
-    return np.mod(spark_hash([as_array(rows[key]) for key in keys], rows.num_rows), buckets).astype(np.int64)
-
-
 def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
     """Return one row for each group: the last one, unless it is a deletion."""
     plain = rows.drop_columns(change)
@@ -376,8 +345,3 @@ def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequ
     stays = np.zeros(candidates.num_rows, np.bool_)
     stays[order] = np.arange(candidates.num_rows) - firsts >= taken[ranked]
     return candidates.filter(pa.array(stays))
-
-
-def read_files(table: Versions) -> Iterator[pa.Table]:
-    for file in table.files():
-        yield table.read(file)

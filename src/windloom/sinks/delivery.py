@@ -1,4 +1,4 @@
-"""Gives the rows of a round to every sink, and waits for one that is down.
+"""Writes the rows of a round to every sink, and waits for one that is down.
 
 A sink that raises SinkDownError is given the same round again, after pauses that grow, until it takes the round or
 patience is over: then the stream fails. Nothing is lost either way, because the round is logged and not committed.
@@ -65,45 +65,44 @@ class Delivery:
         sinks: Mapping[str, Sink],
         lock: threading.RLock,
         patience: float,
-        told: Callable[[SinkWait | None], None],
+        on_wait: Callable[[SinkWait | None], None],
     ) -> None:
         self.waiting: SinkWait | None = None
-        self._sinks, self._patience, self._told = sinks, patience, told
+        self._sinks, self._patience, self._on_wait = sinks, patience, on_wait
         self._wake = threading.Condition(lock)
         self._is_stopped = False
 
     def give(self, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, dict[str, float]]:
-        """Gives a round to all sinks; returns figures by sink. The seconds of the first include making the rows."""
-        return {name: self._give(name, sink, round, answers, watch) for name, sink in self._sinks.items()}
-
-    def stop(self) -> None:
-        """Ends a wait, and refuses to wait from now on; called with the lock held."""
-        self._is_stopped = True
-        self._wake.notify_all()
-
-    def _give(self, name: str, sink: Sink, round: int, answers: RoundAnswers, watch: Stopwatch) -> dict[str, float]:
-        outage: _Outage | None = None
-        while True:
-            begun = time.monotonic()
-            try:
-                with watch("answers"):
-                    figures = sink.write(round, answers) or {}
-            except SinkDownError as error:
-                outage = outage or _Outage(name, round, self._patience)
-                with watch("waiting"):
-                    self._wait(outage, error)
-                continue
+        """Give a round to all sinks; return figures by sink. The seconds of the first include making the rows."""
+        figures_by_sink = {}
+        for name, sink in self._sinks.items():
+            outage: _Outage | None = None
+            while True:
+                begun = time.monotonic()
+                try:
+                    with watch("answers"):
+                        figures = sink.write(round, answers) or {}
+                    break
+                except SinkDownError as error:
+                    outage = outage or _Outage(name, round, self._patience)
+                    with watch("waiting"):
+                        self._wait(outage, error)
             waited = {} if outage is None else {"waited": begun - outage.begun}
             if outage is not None:
                 self.waiting = None
-                self._told(None)
-            return {"seconds": time.monotonic() - begun, **waited, **figures}
+                self._on_wait(None)
+            figures_by_sink[name] = {"seconds": time.monotonic() - begun, **waited, **figures}
+        return figures_by_sink
+
+    def stop(self) -> None:
+        """End a wait, and refuse to wait from now on; called with the lock held."""
+        self._is_stopped = True
+        self._wake.notify_all()
 
     def _wait(self, outage: _Outage, error: SinkDownError) -> None:
-        pause = outage.pause_after(error)
-        self.waiting = outage.wait(error)
+        pause, self.waiting = outage.wait(error)
         try:
-            self._told(self.waiting)
+            self._on_wait(self.waiting)
             self._wake.wait_for(lambda: self._is_stopped, pause)
         except BaseException:
             self.waiting = None
@@ -121,28 +120,22 @@ class _Outage:
         self._sink, self._round, self._patience = sink, round, patience
         self._attempts, self._pause = 0, _FIRST_PAUSE
 
-    def pause_after(self, error: SinkDownError) -> float:
-        """Seconds until the next attempt; the last attempt is when patience ends."""
+    def wait(self, error: SinkDownError) -> tuple[float, SinkWait]:
+        """Return the seconds until the next attempt, and the wait; the last attempt is when patience ends."""
+        reason = f"{error.message}: {error.detail}" if error.detail else error.message
         left = self._patience - (time.monotonic() - self.begun)
         if left <= 0:
             lasted = f" for {duration_words(self._patience)}" if self._patience else ""
-            raise SinkGivenUpError(
-                f"the sink '{self._sink}' has been down{lasted}", _reason(error), error.hint or "bring it back"
-            ) from error
+            message = f"the sink '{self._sink}' has been down{lasted}"
+            raise SinkGivenUpError(message, reason, error.hint or "bring it back") from error
         self._attempts += 1
         pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-        return min(pause * random.uniform(0.8, 1.2), left)  # so that not all who wait for one server return at once
-
-    def wait(self, error: SinkDownError) -> SinkWait:
-        return SinkWait(self._sink, self._round, self._since, self._attempts, _reason(error)[:300], self._patience)
-
-
-def _reason(error: SinkDownError) -> str:
-    return f"{error.message}: {error.detail}" if error.detail else error.message
+        wait = SinkWait(self._sink, self._round, self._since, self._attempts, reason[:300], self._patience)
+        return min(pause * random.uniform(0.8, 1.2), left), wait  # not all who wait for one server return at once
 
 
 def duration_words(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds in words.
 
     >>> duration_words(600), duration_words(90), duration_words(1)
     ('10 minutes', '90 seconds', '1 second')

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from windloom.checkpoint.storage import fault, full_disk
 from windloom.errors import SinkDownError, WindloomError
-from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.spark.sources.hadoop import absolute_place
 
 QUERIES = "windloom_queries"
@@ -49,7 +49,16 @@ class DeltaSink(Sink):
         for name, rows in answers.rows():
             parts.setdefault(name, []).append(rows)
         with self._errors(QUERIES):
-            self._list_queries(answers.tables)
+            # Queries that are new. Removed queries stay listed, because their answers stay too.
+            new = [
+                {"query": query, "table": name, "groups": list(groups)}
+                for name, info in answers.tables.items()
+                for query, groups in info.queries.items()
+                if (query, name) not in self._listed
+            ]
+            if new:
+                self._commit(self._table(QUERIES, _QUERY_COLUMNS), pa.Table.from_pylist(new, _QUERY_COLUMNS), None)
+                self._listed |= {(row["query"], row["table"]) for row in new}
         for name, tables in parts.items():
             with self._errors(name):
                 rows = pa.concat_tables(tables)
@@ -71,19 +80,6 @@ class DeltaSink(Sink):
                 return DeltaTable(self._place(table), storage_options=self._options).to_pyarrow_table()
             except TableNotFoundError:
                 return None
-
-    def _list_queries(self, infos: Mapping[str, TableInfo]) -> None:
-        """List queries that are new. Removed queries stay listed, because their answers stay too."""
-        new = [
-            {"query": query, "table": name, "groups": list(groups)}
-            for name, info in infos.items()
-            for query, groups in info.queries.items()
-            if (query, name) not in self._listed
-        ]
-        if new:
-            rows = pa.Table.from_pylist(new, _QUERY_COLUMNS)
-            self._commit(self._table(QUERIES, _QUERY_COLUMNS), rows, None)
-            self._listed |= {(row["query"], row["table"]) for row in new}
 
     def _commit(self, table: DeltaTable, rows: pa.Table, properties: CommitProperties | None) -> None:
         fault("before sink")

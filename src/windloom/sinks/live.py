@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 
 from windloom.checkpoint.storage import Storage, fault
 from windloom.model.clauses import CHANGE, Emits
-from windloom.sinks.sink import RoundAnswers, SinkPlace, TableInfo, present, replaced
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo, present, replaced
 from windloom.spark.sources.hadoop import storage_at
 
 
-class LiveSink:
+class LiveSink(Sink):
     target: ClassVar[str | None] = None
-    pieces = None
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -59,9 +58,6 @@ class LiveSink:
     def rows(self, table: str) -> pa.Table | None:
         return self._latest.get(table)
 
-    def close(self) -> None:
-        """Do nothing: the last answers stay readable."""
-
 
 def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
     """Return the rows so far and the new rows of a round; of row queries that report rows in the round, only the new
@@ -82,11 +78,14 @@ def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:
     For a query with EMIT EARLY, the last report of every window and group. Deletions and withdrawals are still there.
     """
     early = set(info.emitting(Emits.EARLY))
-    parts = [_last_window(rows, query) for query in sorted(info.rows)]
-    parts += [
-        replaced(rows.filter(_is_of(rows, [query])), info.queries[query], keeps_withdrawn=True)
-        for query in sorted(early)
-    ]
+    parts = []
+    for query in sorted(info.rows):
+        own = rows.filter(_is_of(rows, [query]))
+        ends = own["window_end"]
+        parts.append(own.filter(pc.equal(ends, pc.max(ends))) if own.num_rows else own)
+    for query in sorted(early):
+        own = rows.filter(_is_of(rows, [query]))
+        parts.append(replaced(own, info.queries[query], keeps_withdrawn=True))
     # A column may be a group of one query and an aggregate of another.
     others = {query: keys for query, keys in info.queries.items() if query not in info.rows and query not in early}
     for groups in dict.fromkeys(others.values()):
@@ -113,8 +112,3 @@ def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
 
 def _is_of(rows: pa.Table, queries: Sequence[str]) -> pa.ChunkedArray:
     return pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
-
-
-def _last_window(rows: pa.Table, query: str) -> pa.Table:
-    chosen = rows.filter(pc.equal(rows["query"], query))
-    return chosen.filter(pc.equal(chosen["window_end"], pc.max(chosen["window_end"]))) if chosen.num_rows else chosen

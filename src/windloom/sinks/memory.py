@@ -7,13 +7,12 @@ from typing import ClassVar, Self
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
-from windloom.sinks.sink import RoundAnswers, SinkPlace
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.spark.executors.answers import WideAnswers
 
 
-class MemorySink:
+class MemorySink(Sink):
     target: ClassVar[str | None] = None
-    pieces = None
 
     def __init__(self) -> None:
         self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
@@ -33,17 +32,12 @@ class MemorySink:
         pieces = [piece for _, round_pieces in sorted(rounds.items()) for piece in round_pieces]
         return pa.concat_tables(pieces) if pieces else None
 
-    def close(self) -> None:
-        """Do nothing: the rows stay readable when the stream has ended."""
 
+class HeldAnswers(Sink):
+    """Holds the answers of a batch run as they were made, to be finished query by query when they are asked for.
 
-# Held: the answers of a batch run as they were made, finished query by query when they are asked for.
-
-
-class HeldAnswers:
-    """Holds blocks if the driver ran the step, otherwise a frame that Spark holds."""
-
-    pieces = None
+    These are blocks if the driver ran the step, otherwise a frame that Spark holds.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -52,9 +46,3 @@ class HeldAnswers:
     def write(self, round: int, answers: RoundAnswers) -> None:
         self.wide = answers.wide
         self.blocks = list(answers.blocks()) if self.wide is None else []
-
-    def rows(self, table: str) -> pa.Table | None:
-        return None
-
-    def close(self) -> None:
-        """Do nothing: from now on, the results hold the answers."""

@@ -3,6 +3,9 @@
 `<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many rows for
 a table writes them itself, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
 `manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+
+The files of a batch run, which is one round, are written into a directory with another name, and moved to their target
+when everything is complete: a run that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from windloom.checkpoint.storage import LocalStorage, Storage, StorageError, Unf
 from windloom.errors import WindloomError
 from windloom.model.clauses import Emits
 from windloom.plan.plan import Plan
-from windloom.sinks.sink import RoundAnswers, SinkPlace, TableInfo
+from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.sinks.tables import AnswerTables, queries_text
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -33,49 +36,17 @@ from windloom.spark.executors.answers import WideAnswers
 from windloom.spark.frames import arrow_frame, finish, union_all
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 
-# The manifest of answers in Parquet: which table holds which queries, and which checkpoint they belong to.
-
 MANIFEST = "manifest.json"
 _FORMAT = "windloom-answers/1"
+#: How many rows of a table Spark writes into one file.
+_FILE_ROWS = 5_000_000
+#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
+_UNITED_SHAPES = 50
 
 
-class Manifest:
-    """`checkpoint` is the identity of the checkpoint whose rounds the files hold; None for a batch run."""
-
-    def __init__(self, checkpoint: str | None, tables: Mapping[str, Any] | None = None) -> None:
-        self.checkpoint = checkpoint
-        self._tables: dict[str, dict[str, Any]] = dict(tables or {})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Manifest | None:
-        """Read a manifest; None if the data are not a manifest."""
-        try:
-            fields = json.loads(data)
-            return cls(fields["checkpoint"], fields["tables"]) if fields["format"] == _FORMAT else None
-        except (ValueError, LookupError, TypeError):
-            return None
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._tables)
-
-    def to_bytes(self) -> bytes:
-        whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self._tables}
-        return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
-
-    def describe(self, tables: Mapping[str, TableInfo]) -> bool:
-        """Add new tables and queries; return whether there were any. Removed queries stay, as their answers do."""
-        changed = False
-        for name, info in tables.items():
-            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
-            queries = sorted({*entry["queries"], *info.queries})
-            changed |= queries != entry["queries"]
-            entry["queries"] = queries
-        return changed
-
-
-class ParquetSink:
+class ParquetSink(Sink):
     target: ClassVar[str | None] = "path"
+    pieces: PieceFolder | None = None
 
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
@@ -84,18 +55,23 @@ class ParquetSink:
         is_directory = isinstance(storage, LocalStorage)
         self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
-        self._manifest = Manifest(checkpoint)
-        written_manifest = storage.read(MANIFEST)
-        if written_manifest is None:
+        self._checkpoint = checkpoint
+        self._tables: dict[str, dict[str, Any]] = {}  # columns and queries of each table
+        data = storage.read(MANIFEST)
+        if data is None:
             return
-        manifest = Manifest.from_bytes(written_manifest)
-        if manifest is None or manifest.checkpoint != checkpoint:
+        try:
+            manifest = json.loads(data)
+            is_own = (manifest["format"], manifest["checkpoint"]) == (_FORMAT, checkpoint)
+            self._tables = dict(manifest["tables"])
+        except (ValueError, LookupError, TypeError):
+            is_own = False
+        if not is_own:
             raise WindloomError(
                 f"the output directory '{path}' holds the answers of another run",
                 "its rounds belong to another checkpoint, or to a batch run",
                 "give a new directory, or the checkpoint these answers were made with",
             )
-        self._manifest = manifest
 
     @classmethod
     def open(cls, place: SinkPlace, *, path: str | Path) -> Self:
@@ -103,25 +79,25 @@ class ParquetSink:
         return cls(storage_at(place.spark, where), where, place.checkpoint_id)
 
     def write(self, round: int, answers: RoundAnswers) -> None:
-        written = _Written(self._storage, round)
+        writer = _RoundWriter(self._storage, round)
         try:
-            written.take(answers.rows(with_pieces=self.pieces is None))
+            writer.take(answers.rows(with_pieces=self.pieces is None))
             self.describe(answers.tables)
             if not self._has_written:
                 # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
                 # have.
-                names = {*written.names, *(piece.shown for piece in answers.pieces)}
+                names = {*writer.files, *(piece.shown for piece in answers.pieces)}
                 prefix = round_file(round).removesuffix(".parquet")
-                for table in self._manifest.tables:
+                for table in self._tables:
                     for name in self._storage.list(table):
                         if name.startswith(prefix) and f"{table}/{name}" not in names:
                             self._storage.delete(f"{table}/{name}")
             if self.pieces is not None:
                 self.pieces.show(answers.pieces)
-            written.finish()
+            writer.finish()
             self._has_written = True
         except BaseException:
-            written.discard()
+            writer.discard()
             raise
 
     def rows(self, table: str) -> pa.Table | None:
@@ -130,45 +106,46 @@ class ParquetSink:
         tables = [pq.read_table(pa.BufferReader(data)) for data in contents if data is not None]
         return pa.concat_tables(tables) if tables else None
 
-    def close(self) -> None:
-        """Do nothing: every round is complete by itself."""
-
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """Write the manifest, before the files: no reader finds a table that the manifest does not name."""
-        if self._manifest.describe(tables):
-            self._storage.write(MANIFEST, self._manifest.to_bytes())
+        """Write the manifest, before the files: no reader finds a table that the manifest does not name.
+
+        Removed queries stay in it, as their answers do.
+        """
+        is_changed = False
+        for name, info in tables.items():
+            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
+            queries = sorted({*entry["queries"], *info.queries})
+            is_changed |= queries != entry["queries"]
+            entry["queries"] = queries
+        if is_changed:
+            manifest = {"format": _FORMAT, "checkpoint": self._checkpoint, "tables": self._tables}
+            self._storage.write(MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-class _Written:
+class _RoundWriter:
     """The files of a round: written while rows come, then shown one after another."""
 
     def __init__(self, storage: Storage, round: int) -> None:
         self._storage, self._round = storage, round
-        self._files: dict[str, tuple[UnfinishedFile, pq.ParquetWriter]] = {}
-
-    @property
-    def names(self) -> list[str]:
-        return [f"{table}/{round_file(self._round)}" for table in self._files]
+        self.files: dict[str, tuple[UnfinishedFile, pq.ParquetWriter]] = {}
 
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
-        for name, rows in pieces:
-            if name not in self._files:
-                self._files[name] = self._opened(f"{name}/{round_file(self._round)}", rows.schema)
-            file, writer = self._files[name]
+        for table, rows in pieces:
+            name = f"{table}/{round_file(self._round)}"
+            if name not in self.files:
+                file = self._storage.create(name)
+                try:
+                    with _failing(file):
+                        self.files[name] = file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd")
+                except BaseException:
+                    file.discard()
+                    raise
+            file, writer = self.files[name]
             with _failing(file):
                 writer.write_table(rows)
 
-    def _opened(self, name: str, schema: pa.Schema) -> tuple[UnfinishedFile, pq.ParquetWriter]:
-        file = self._storage.create(name)
-        try:
-            with _failing(file):
-                return file, pq.ParquetWriter(file.stream, schema, compression="zstd")
-        except BaseException:
-            file.discard()
-            raise
-
     def finish(self) -> None:
-        for file, writer in self._files.values():
+        for file, writer in self.files.values():
             with _failing(file):
                 writer.close()
             fault("before sink")
@@ -176,7 +153,7 @@ class _Written:
             fault("after sink")
 
     def discard(self) -> None:
-        for file, writer in self._files.values():
+        for file, writer in self.files.values():
             with suppress(OSError, ValueError):  # the file is closed, or takes no more
                 writer.close()
             file.discard()
@@ -192,17 +169,6 @@ def _failing(file: UnfinishedFile) -> Iterator[None]:
 
 def round_file(round: int) -> str:
     return f"round-{round:09d}.parquet"
-
-
-# Answers of a batch run as Parquet: the files of one round, all of which appear at once.
-#
-# They are written into a directory with another name, and moved to their target when everything is complete: a run that
-# fails leaves nothing behind.
-
-#: How many rows of a table Spark writes into one file.
-_FILE_ROWS = 5_000_000
-#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
-_UNITED_SHAPES = 50
 
 
 def check_empty(out: Path) -> None:
@@ -225,10 +191,8 @@ def check_empty(out: Path) -> None:
         )
 
 
-class ParquetStore:
+class ParquetStore(Sink):
     """The Parquet sink over a hidden directory. `tables` gives the final place of each shape's rows, by its number."""
-
-    pieces = None
 
     def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
         check_empty(out)
@@ -264,13 +228,6 @@ class ParquetStore:
             sink.describe(answers.tables)
         self._complete(round)
 
-    def rows(self, table: str) -> pa.Table | None:
-        """Return nothing: rows can be read only when the run is complete."""
-        return None
-
-    def close(self) -> None:
-        """Do nothing: the files are shown when the run has ended."""
-
     def _write_wide(self, wide: WideAnswers) -> None:
         """Let Spark write answers that live on executors, one table after another, in few files."""
         names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
@@ -281,11 +238,9 @@ class ParquetStore:
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
-                    done = union_all(
-                        [data_frame for number in numbers for data_frame in self._named(wide, number, lookup)]
-                    )
-                    done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
-                    done.write.mode("append").parquet(f"file://{self._work / name}")
+                    rows = union_all([frame for number in numbers for frame in self._named(wide, number, lookup)])
+                    rows = rows.coalesce(1 + wide.totals.rows // _FILE_ROWS)
+                    rows.write.mode("append").parquet(f"file://{self._work / name}")
 
     def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
         """Return the finished rows of a shape with the names of their queries."""
@@ -315,8 +270,9 @@ class ParquetStore:
 
     def _complete(self, round: int) -> None:
         """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
-        for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
-            note.unlink()
+        for path in list(self._work.rglob("*")):
+            if path.name.startswith(("_", ".")) and path.is_file():
+                path.unlink()
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
                 pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))

@@ -16,7 +16,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from windloom.checkpoint.storage import fault
 from windloom.errors import SinkDownError, WindloomError
-from windloom.sinks.postgres_tables import PostgresTable, csv_of, split_rows, tables_of, view_name
+from windloom.model.clauses import Emits
+from windloom.sinks.postgres_tables import PostgresTable, csv_of, split_rows, view_name
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 
 ROUNDS = "windloom_rounds"
@@ -77,7 +78,18 @@ class PostgresSink(Sink):
                 if self._holds(connection, round):
                     return
                 self._describe(connection, answers.tables)
-                for table in self._copy(connection, answers):
+                filled: dict[PostgresTable, None] = {}
+                for name, rows in answers.rows():
+                    for table, table_rows in split_rows(rows, self._known[name]):
+                        if table not in filled:
+                            self._execute(connection, table.staging_creation())
+                            filled[table] = None
+                        fault("before sink")
+                        with connection.cursor().copy(table.copy()) as copy:
+                            for portion in csv_of(table_rows, table.columns):
+                                copy.write(portion)
+                        fault("after sink")
+                for table in filled:
                     for statement in table.upsert():
                         self._execute(connection, statement)
                 rounds = sql.Identifier(self._schema, ROUNDS)
@@ -138,7 +150,18 @@ class PostgresSink(Sink):
     def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
         """Create the tables and views that do not exist yet."""
         for name, info in infos.items():
-            wanted = tables_of(self._schema, info)
+            # Tables may differ, as a column may be a group of one query and an aggregate of another.
+            columns, early = tuple(info.columns.items()), info.emitting(Emits.EARLY)
+            wanted = {
+                query: PostgresTable(
+                    self._schema,
+                    columns,
+                    groups=None if query in info.rows else groups,
+                    has_windows=query not in info.pairs,
+                    withdraws=query in early,
+                )
+                for query, groups in info.queries.items()
+            }
             known = self._known.get(name, {})
             if wanted == known:
                 continue
@@ -152,31 +175,14 @@ class PostgresSink(Sink):
                 " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
             )
             relations = connection.execute(question, [self._schema]).fetchall()
-            views, others = (
-                {name: about for name, is_view, about in relations if is_view},
-                {row[0] for row in relations if not row[1]},
-            )
+            views = {name: about for name, is_view, about in relations if is_view}
+            others = {name for name, is_view, _ in relations if not is_view}
             for query, table in wanted.items():
                 view = view_name(query, others)
                 if views.get(view) != table.about(query):
                     for statement in table.view(query, view, replaces=view in views):
                         self._execute(connection, statement)
             self._known[name] = wanted
-
-    def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
-        """Copy the round's rows into staging tables; return the tables that got rows."""
-        filled: dict[PostgresTable, None] = {}
-        for name, rows in answers.rows():
-            for table, table_rows in split_rows(rows, self._known[name]):
-                if table not in filled:
-                    self._execute(connection, table.staging_creation())
-                    filled[table] = None
-                fault("before sink")
-                with connection.cursor().copy(table.copy()) as copy:
-                    for portion in csv_of(table_rows, table.columns):
-                        copy.write(portion)
-                fault("after sink")
-        return list(filled)
 
     def _execute(self, connection: Connection, statement: sql.Composed) -> None:
         fault("before sink")
@@ -196,14 +202,8 @@ class PostgresSink(Sink):
                 except psycopg.Error:
                     self.close()
             if self._connection is None:
-                # The address, completed by the settings of `_WATCHFUL` that it does not have.
-                settings = conninfo_to_dict(self._url)
-                self._connection = psycopg.connect(
-                    make_conninfo(
-                        self._url, **{name: value for name, value in _WATCHFUL.items() if name not in settings}
-                    ),
-                    autocommit=True,
-                )
+                settings = {**_WATCHFUL, **conninfo_to_dict(self._url)}
+                self._connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)
             connection = self._connection
             with connection.transaction():
                 yield connection

@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from psycopg import sql
 
-from windloom.model.clauses import REPORT, Emits
+from windloom.model.clauses import REPORT
 from windloom.model.formatting import plain
-from windloom.sinks.sink import WITHDRAWN, TableInfo
+from windloom.sinks.sink import WITHDRAWN
 
 #: The greatest length of a name in PostgreSQL.
 _NAME_BYTES = 63
@@ -64,7 +64,7 @@ class PostgresTable:
 
     @property
     def name(self) -> str:
-        """A readable name, which differs for different columns, types or groups."""
+        """The name: readable, and different for different columns, types or groups."""
         readable = "_".join(name for name, _ in self.columns if name not in ("query", *_WINDOW))
         slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:40] or "windows"
         kind: list[object] = [self.columns, self.groups]
@@ -85,6 +85,7 @@ class PostgresTable:
         return sql.Identifier(f"new_{self.name}"[:_NAME_BYTES])
 
     def creation(self) -> Iterator[sql.Composed]:
+        """Yield the statements that create the table, and an index if it has no key."""
         columns = sql.SQL(", ").join(
             sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(column_type(kind))) for name, kind in self.columns
         )
@@ -124,12 +125,9 @@ class PostgresTable:
         if self.withdraws:
             gone = sql.SQL("{} = {}").format(sql.Identifier(REPORT), sql.Literal(WITHDRAWN))
             stays = sql.SQL("NOT ({})").format(gone)
-            # Deletes the rows with the key of a new row that fulfils the condition; in a key, only groups may be
-            # NULL.
+            # Deletes the rows with the key of a withdrawn row; in a key, only groups may be NULL.
             same = [sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in ("query", *_WINDOW)]
-            same += [
-                sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups or ()
-            ]
+            same += [sql.SQL("old.{0} IS NOT DISTINCT FROM new.{0}").format(sql.Identifier(n)) for n in self.groups]
             yield sql.SQL("DELETE FROM {} AS old USING (SELECT * FROM {} WHERE {}) AS new WHERE {}").format(
                 self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
             )
@@ -157,19 +155,6 @@ class PostgresTable:
         return _names([name for name, _ in self.columns])
 
 
-def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
-    """Return the table of each query; they may differ, as a column may be a group of one query and an aggregate of
-    another.
-    """
-    columns, early = tuple(info.columns.items()), set(info.emitting(Emits.EARLY))
-    return {
-        query: PostgresTable(
-            schema, columns, None if query in info.rows else groups, query not in info.pairs, query in early
-        )
-        for query, groups in info.queries.items()
-    }
-
-
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:
     """Yield the rows by the table that they go to; usually all go to one."""
     targets = dict.fromkeys(tables.values())
@@ -183,13 +168,12 @@ def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[
             yield target, target_rows
 
 
-def view_name(query: str, taken: Iterable[str]) -> str:
+def view_name(query: str, taken: Container[str]) -> str:
     """Return the query's own name, with a digest if it is too long or already the name of a table."""
-    name = query
-    if len(query.encode()) > _NAME_BYTES or query in set(taken):
-        digest = hashlib.sha256(query.encode()).hexdigest()[:8]
-        name = query.encode()[: _NAME_BYTES - 9].decode(errors="ignore") + "_" + digest
-    return name
+    if len(query.encode()) <= _NAME_BYTES and query not in taken:
+        return query
+    digest = hashlib.sha256(query.encode()).hexdigest()[:8]
+    return query.encode()[: _NAME_BYTES - 9].decode(errors="ignore") + "_" + digest
 
 
 def column_type(kind: str) -> str:
@@ -219,16 +203,14 @@ def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes
 def _as_text(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
     """Return the column with values that can be written as CSV."""
     target = column_type(kind)
-    if target == "jsonb":
-        return _texts(column, lambda value: json.dumps(plain(value), ensure_ascii=False))
-    if target == "bytea":
-        return _texts(column, lambda value: f"\\x{value.hex()}")
-    if target == "text" and kind != "string":  # a type that only Spark computes
-        return _texts(column, str)
-    return column
+    if target not in ("jsonb", "bytea", "text") or kind == "string":
+        return column
 
+    def text(value: Any) -> str:
+        if target == "jsonb":
+            return json.dumps(plain(value), ensure_ascii=False)
+        return f"\\x{value.hex()}" if target == "bytea" else str(value)  # text: a type that only Spark computes
 
-def _texts(column: pa.ChunkedArray, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
 
 

@@ -7,10 +7,11 @@ class with the methods of `NamedSink`. A function of the user is a sink without 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain, count
 from pathlib import Path
 
 from windloom.errors import WindloomError, near_names
@@ -110,17 +111,17 @@ def choose_sinks(
         )
     openers: dict[str, SinkOpener] = {}
     is_used = False
-    for given_sink in choices:
-        if callable(given_sink):
-            openers[_unused("function", openers)] = partial(_open_function, given_sink)
+    for one in choices:
+        if callable(one):
+            openers[_unused("function", openers)] = partial(CallbackSink, function=one)
             continue
-        chosen = given_sink if isinstance(given_sink, ChosenSink) else ChosenSink(str(given_sink))
+        chosen = one if isinstance(one, ChosenSink) else ChosenSink(str(one))
         kind = find_sink(chosen.name)
         options = _options(chosen, kind)
         if path is not None and kind.target == "path" and "path" not in options:
             options["path"], is_used = path, True
         _check_target(chosen.name, kind, options, checkpoint)
-        openers[_unused(chosen.name, openers)] = partial(_open_named, kind, options)
+        openers[_unused(chosen.name, openers)] = partial(kind.open, **options)
     if path is not None and not is_used:
         path_sinks = []
         for name in sink_names():
@@ -135,15 +136,6 @@ def choose_sinks(
             "leave it out, or use sink='parquet'",
         )
     return openers
-
-
-def _open_function(function: Callable[[DataFrame, int], object], place: SinkPlace) -> Sink:
-    return CallbackSink(place.spark, function)
-
-
-def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: SinkPlace) -> Sink:
-    opened: Sink = kind.open(place, **options)
-    return opened
 
 
 def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
@@ -191,9 +183,7 @@ def _shown(value: object) -> str:
     return "not given" if value is None else f"'{value}'"
 
 
-def _unused(name: str, taken: Iterable[str]) -> str:
+def _unused(name: str, taken: Container[str]) -> str:
     """Return a name that is not taken yet: two sinks of one kind need different names."""
-    names, number = set(taken), 1
-    while (f"{name} {number}" if number > 1 else name) in names:
-        number += 1
-    return f"{name} {number}" if number > 1 else name
+    names = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(unused for unused in names if unused not in taken)

@@ -52,11 +52,10 @@ class Outcome:
     late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
 
 
-# EMIT: which rows the queries of a round report of their answers: changes, windows without tuples, early rows.
-
-
 class RoundEmission:
-    """`before` is what was reported up to the round, in terms of its plan; the round led from `begun` to `state`.
+    """Selects what the queries of a round report (EMIT): changes, rows of windows without tuples, early rows.
+
+    `before` is what was reported up to the round, in terms of its plan; the round led from `begun` to `state`.
 
     Blocks and rows pass through it, once or several times; when all rows have passed, it `is_complete`. What they leave
     in `emitted` depends only on them.
@@ -67,27 +66,15 @@ class RoundEmission:
         self.emitted, self.is_complete = before, False
 
     @cached_property
-    def _asked(self) -> dict[Emits, dict[int, list[Planned]]]:
+    def _queries(self) -> dict[Emits, dict[int, list[Planned]]]:
         """Queries that report more than final rows, by emission and by number of their shape."""
         numbers = {number: shape.emits for number, shape in enumerate(self._plan.shapes)}
         emitting = {number: kind for number, kind in numbers.items() if kind is not Emits.FINAL}
-        found: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
+        queries: dict[Emits, dict[int, list[Planned]]] = {kind: {} for kind in Emits}
         for planned in self._plan.queries if emitting else ():
             if planned.shape in emitting:
-                found[emitting[planned.shape]].setdefault(planned.shape, []).append(planned)
-        return found
-
-    @property
-    def _changing(self) -> dict[int, list[Planned]]:
-        return self._asked[Emits.CHANGES]
-
-    @property
-    def _filled(self) -> dict[int, list[Planned]]:
-        return self._asked[Emits.EMPTY]
-
-    @property
-    def _early(self) -> dict[int, list[Planned]]:
-        return self._asked[Emits.EARLY]
+                queries[emitting[planned.shape]].setdefault(planned.shape, []).append(planned)
+        return queries
 
     @cached_property
     def _turns(self) -> dict[str, EarlyTurn]:
@@ -96,27 +83,25 @@ class RoundEmission:
     @property
     def is_needed(self) -> bool:
         """Whether later reports depend on what this round reports; with no window open, no row is provisional."""
-        has_open = bool(self._early) and any(turn.closed < TICK_MAX for turn in self._turns.values())
-        return bool(self._changing or self._filled) or has_open
+        if self._queries[Emits.CHANGES] or self._queries[Emits.EMPTY]:
+            return True
+        return bool(self._queries[Emits.EARLY]) and any(turn.closed < TICK_MAX for turn in self._turns.values())
 
     @cached_property
     def _paces(self) -> dict[str, ReportCadence]:
-        asked = (planned for held in (self._changing, self._filled) for own in held.values() for planned in own)
-        return paces_of(asked, self._state)
-
-    def until(self, planned: Planned) -> int:
-        """The tick up to which all windows of a query have been reported."""
-        return paces_of([planned], self._state)[planned.name].until
+        by_shape = chain(self._queries[Emits.CHANGES].values(), self._queries[Emits.EMPTY].values())
+        return paces_of(chain.from_iterable(by_shape), self._state)
 
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """The blocks of the step, and then rows of windows without tuples, for queries that report them."""
+        """Yield the blocks of the step, then rows of windows without tuples, for queries that report them."""
+        filled = self._queries[Emits.EMPTY]
         seen: dict[int, list[pa.Table]] = {}
         for block in blocks:
-            if block.shape in self._filled:
+            if block.shape in filled:
                 seen.setdefault(block.shape, []).append(group_rows(block, self._plan.shapes[block.shape]))
             yield block
         left = []
-        for number, queries in self._filled.items():
+        for number, queries in filled.items():
             shape = self._plan.shapes[number]
             # The names and types of the groups, which queries of different shapes may share.
             key = ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
@@ -130,44 +115,44 @@ class RoundEmission:
         self.emitted = ReportedRows(self.emitted.standing, united(left))
 
     def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
-        """The rows that queries report: all finished rows, or their changes, or early rows."""
-        held: dict[Shape, list[pa.Table]] = {}
+        """Yield the rows that queries report: all finished rows, or their changes, or early rows."""
+        waiting: dict[Shape, list[pa.Table]] = {}
         for shape, table in finished:
             if shape.emits in ADDED_COLUMNS:
-                held.setdefault(shape, []).append(plain(table))
+                waiting.setdefault(shape, []).append(plain(table))
             else:
                 yield shape, table
         left = []
-        for number, queries in chain(self._changing.items(), self._early.items()):
+        for number, queries in chain(self._queries[Emits.CHANGES].items(), self._queries[Emits.EARLY].items()):
             shape = self._plan.shapes[number]
             name, names = self._tables.name(shape), [query.name for query in queries]
             standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
-            parts = held.get(shape, [] if standing is None else [standing.slice(0, 0)])
+            parts = waiting.get(shape, [] if standing is None else [standing.slice(0, 0)])
             if not parts:
                 continue
             rows = pa.concat_tables(parts)
             if shape.emits is Emits.CHANGES:
-                told, stands = changes(standing, rows, len(shape.groups), self._paces)
+                report, stands = changes(standing, rows, len(shape.groups), self._paces)
             else:
-                told, stands = early_rows(standing, rows, len(shape.groups), self._turns)
+                report, stands = early_rows(standing, rows, len(shape.groups), self._turns)
             left.append((name, stands))
-            yield shape, told
+            yield shape, report
         self.emitted, self.is_complete = ReportedRows(united(left), self.emitted.known), True
 
 
 def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
-    """The rows that a batch run reports of a query, from the finished rows of all its windows, without `query`."""
+    """Return the rows that a batch run reports of a query, from the finished rows of all its windows."""
     if shape.emits is Emits.EARLY:
         return all_final(plain(rows))
     if shape.emits is not Emits.CHANGES:
         return rows
     named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
-    found, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
-    return found.drop_columns("query")
+    report, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
+    return report.drop_columns("query")
 
 
 def refuse_emission(query: Query) -> None:
-    """Raises for a question with EMIT: it is answered once, and nothing is reported before or after it."""
+    """Raise for a question with EMIT: it is answered once, and nothing is reported before or after it."""
     if query.emission.kind is not Emits.FINAL:
         raise WindloomError(
             f"a question cannot have {query.emission}",
@@ -187,51 +172,40 @@ class RoundRows:
         plan: Plan,
         outcome: Outcome,
         tables: AnswerTables,
-        told: Callable[[int], None],
+        on_rows: Callable[[int], None],
         folder: PieceFolder | None,
         emission: RoundEmission,
         *,
         is_shared: bool,
     ) -> None:
-        self._plan, self._outcome, self._tables, self._told = plan, outcome, tables, told
+        self._plan, self._outcome, self._tables, self._on_rows = plan, outcome, tables, on_rows
         self._folder, self._is_shared, self._emission = folder, is_shared, emission
-        self._kept: list[tuple[str, pa.Table]] | None = None
-        self._held = 0 if outcome.wide is None else outcome.wide.totals.rows
-        self.made, self.finished = self._held, self._held + self._in_pieces
-
-    @property
-    def wide(self) -> WideAnswers | None:
-        return self._outcome.wide
+        self.wide, self.pieces = outcome.wide, outcome.pieces
+        self._shared: list[tuple[str, pa.Table]] | None = None
+        self._wide_rows = 0 if outcome.wide is None else outcome.wide.totals.rows
+        self.made = self._wide_rows
+        self.finished = self._finished_before = self.made + sum(piece.rows for piece in outcome.pieces)
 
     @cached_property
     def tables(self) -> Mapping[str, TableInfo]:
         return self._tables.infos(self._plan)
 
-    @property
-    def _in_pieces(self) -> int:
-        return sum(piece.rows for piece in self._outcome.pieces)
-
     def blocks(self) -> Iterator[Block]:
-        self.made = self._held  # a sink that was down reads again from the start
+        self.made = self._wide_rows  # a sink that was down reads again from the start
         for block in self._emission.blocks(self._outcome.blocks()):
             self.made += block.table.num_rows
             yield block
-            self._told(self.made)
-
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        return self._outcome.pieces
+            self._on_rows(self.made)
 
     def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
-        read = self._read_pieces() if with_pieces else iter(())
-        if not self._is_shared:
-            return chain(self._rows(), read)
-        if self._kept is None:
-            self._kept = list(self._rows())
-        return chain(self._kept, read)
+        rows: Iterable[tuple[str, pa.Table]] = self._rows()
+        if self._is_shared:
+            self._shared = self._shared if self._shared is not None else list(rows)
+            rows = self._shared
+        return chain(rows, self._read_pieces()) if with_pieces else rows
 
     def until(self, query: str) -> int:
-        return self._emission.until(self._plan.query(query))
+        return paces_of([self._plan.query(query)], self._outcome.state)[query].until
 
     def schema(self, query: str) -> pa.Schema:
         shape = self._plan.shapes[self._plan.query(query).shape]
@@ -247,7 +221,7 @@ class RoundRows:
         return self._emission.emitted
 
     def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows in pieces, for other sinks: when the round began, the sink that takes pieces was the only one."""
+        """Yield the rows in pieces, for other sinks: when the round began, the one that takes pieces was alone."""
         for piece in self.pieces:
             if self._folder is None:
                 raise WindloomError(
@@ -258,7 +232,7 @@ class RoundRows:
             yield piece.table, self._folder.read(piece)
 
     def _rows(self) -> Iterator[tuple[str, pa.Table]]:
-        self.finished = self._held + self._in_pieces
+        self.finished = self._finished_before
         for shape, table in self._emission.rows(self._tables.pieces(self._plan, self.blocks())):
             self.finished += table.num_rows
             if table.num_rows:

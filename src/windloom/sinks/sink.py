@@ -173,10 +173,8 @@ class NamedSink(Sink, Protocol):
     open: ClassVar[Callable[..., Any]]
 
 
-# Rows of EMIT EARLY, where each report of a window and group replaces the one before it.
-
+#: How EMIT EARLY reports that a row no longer stands; each report of a window and group replaces the one before it.
 WITHDRAWN = "withdrawn"
-_EDGES = ("window_start", "window_end")
 
 
 def replaced(
@@ -189,8 +187,11 @@ def replaced(
     """
     if not rows.num_rows:
         return rows
-    by = np.zeros(rows.num_rows, np.int64) if is_ordered else _as_of(rows)
-    chosen = np.sort(_last(rows, [*_EDGES, *keys], by))
+    by = np.zeros(rows.num_rows, np.int64)
+    if not is_ordered:
+        ticks = as_array(rows[AS_OF]).cast(pa.int64())
+        by = ticks.fill_null(np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
+    chosen = np.sort(_last(rows, ["window_start", "window_end", *keys], by))
     reports = rows.take(pa.array(chosen))
     return reports if keeps_withdrawn else reports.filter(pc.not_equal(reports[REPORT], WITHDRAWN))
 
@@ -203,12 +204,6 @@ def present(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
         return rows
     last = _last(final, keys, as_array(final["window_end"]).cast(pa.int64()).to_numpy())
     return pa.concat_tables([rows.filter(pc.invert(is_final)), final.take(pa.array(np.sort(last)))])
-
-
-def _as_of(rows: pa.Table) -> NDArray[np.int64]:
-    ticks = as_array(rows[AS_OF]).cast(pa.int64())
-    instants: NDArray[np.int64] = ticks.fill_null(np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
-    return instants
 
 
 def _last(rows: pa.Table, keys: Sequence[str], by: NDArray[np.int64]) -> NDArray[np.int64]:

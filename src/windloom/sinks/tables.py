@@ -1,4 +1,8 @@
-"""Answers as tables: the rows of all queries with the same output columns are one table, with a column `query`."""
+"""Answers as tables: the rows of all queries with the same output columns are one table, with a column `query`.
+
+HAVING and expressions over aggregates are evaluated here if the result is certain to equal Spark's, otherwise by Spark:
+such rows are collected and evaluated in portions, one job per portion, whatever the number of queries and shapes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 
@@ -22,12 +27,7 @@ from windloom.plan.plan import Plan, Shape
 from windloom.sinks.sink import TableInfo
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of_columns, finish_together, has_usual_meaning, output_types
-
-# HAVING and expressions over aggregates: evaluated here if the result is certain to equal Spark's, otherwise by Spark.
-#
-# Rows that need Spark are collected and evaluated in portions, one job per portion, whatever the number of queries and
-# shapes.
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, finish_together, has_usual_meaning
 
 #: The most rows that one Spark job gets, unless a single block has more.
 PORTION_ROWS = 1 << 20
@@ -49,19 +49,16 @@ class RowFinisher:
     def types(self, shape: Shape) -> Mapping[str, str]:
         """Return names and Spark types of the answer columns."""
         if shape not in self._types:
-            kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
-            known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
-            added = added_types(shape.emits, shape.time.name)
-            self._types[shape] = {**(known or output_types(self._spark, shape)), **added}
+            kinds = output_kinds(shape) if self.may_be_here(shape) else None
+            types = {name: kind.name for name, kind in (kinds or {}).items()}
+            if not types:  # from Spark's analyzer
+                types = dict(finish(self._spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
+            self._types[shape] = {**types, **added_types(shape.emits, shape.time.name)}
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
         """Return whether the settings of the session allow evaluating the shape without Spark."""
         return shape.select is None or self._is_usual
-
-    def may_be_apart(self, shape: Shape) -> bool:
-        """Return whether a part of the rows can be finished without knowing the others, and without Spark."""
-        return shape.emits is Emits.FINAL and self.may_be_here(shape)
 
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
         """Return the answer, evaluated without Spark; None if Spark must evaluate it."""
@@ -76,28 +73,22 @@ class RowFinisher:
         """Return the answers of some queries, evaluated by Spark in one job."""
         with as_windloom_errors(queries_text(asked)):
             finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
-        shapes = [shape for shape, _ in asked.values()]
         return {
-            name: self.described(*shape_and_rows)
-            for name, shape_and_rows in zip(asked, zip(shapes, finished, strict=True), strict=True)
+            name: self.described(shape, rows) for (name, (shape, _)), rows in zip(asked.items(), finished, strict=True)
         }
 
-    def portion(self, *, with_query: bool) -> Portion:
-        return Portion(self, self._spark, with_query)
-
-    def empty(self, shape: Shape, *, with_query: bool) -> pa.Table:
+    def empty(self, shape: Shape) -> pa.Table:
+        """Return the table of the shape's answers, with the column `query`, without rows."""
         columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-        fields = [pa.field(name, arrow_type(kind)) for name, kind in columns]
-        if with_query:
-            fields.insert(0, pa.field("query", pa.string()))
+        fields = [("query", pa.string()), *((name, arrow_type(kind)) for name, kind in columns)]
         table = pa.schema(fields).empty_table()
-        empty_table = self.here(shape, table, ("query",) if with_query else ())
-        if empty_table is None:
-            (empty_table,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
-        empty_table = self.described(shape, empty_table)
+        finished = self.here(shape, table, ("query",))
+        if finished is None:
+            (finished,) = finish_together(self._spark, [(shape, table)], with_query=True)
+        finished = self.described(shape, finished)
         for name, kind in added_types(shape.emits, shape.time.name).items():
-            empty_table = empty_table.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
-        return empty_table
+            finished = finished.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
+        return finished
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
         """Return the rows that Spark made, in the form in which the evaluator makes them.
@@ -106,27 +97,33 @@ class RowFinisher:
         elements of arrays differently; answers must not depend on any of it.
         """
         kinds = {"query": "string", **self.types(shape)}
-        fields = [pa.field(column.name, _plain(column.type, kinds[column.name])) for column in table.schema]
+        fields = []
+        for column in table.schema:
+            try:
+                kind = arrow_type(DataType.parse(kinds[column.name]))
+            except KeyError:  # a type that only Spark computes, such as a map
+                has_zone = pa.types.is_timestamp(column.type) and column.type.tz
+                kind = pa.timestamp("us", tz="UTC") if has_zone else column.type
+            fields.append(pa.field(column.name, kind))
         return table.cast(pa.schema(fields))
 
 
 class Portion:
-    """Tables that wait for one Spark job."""
+    """Tables with a column `query` that wait for one Spark job."""
 
-    def __init__(self, finishing: RowFinisher, spark: SparkSession, with_query: bool) -> None:
-        self._finishing, self._spark, self._with_query = finishing, spark, with_query
+    def __init__(self, finishing: RowFinisher, spark: SparkSession) -> None:
+        self._finishing, self._spark = finishing, spark
         self._waiting: dict[Shape, list[pa.Table]] = {}
         self._queries: dict[Shape, set[str]] = {}
         self._rows = 0
 
-    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> None:
+    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Add a table; yield the answers of all waiting tables if these are enough for a job."""
         self._waiting.setdefault(shape, []).append(plain(table))
         self._queries.setdefault(shape, set()).update(queries)
         self._rows += table.num_rows
-
-    @property
-    def is_full(self) -> bool:
-        return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
+        if self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES:
+            yield from self.take()
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield the answers of all waiting tables, evaluated by Spark; afterwards no table waits."""
@@ -139,10 +136,8 @@ class Portion:
 
     def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
         try:
-            with as_windloom_errors(
-                queries_text(name for names_of_shape in queries.values() for name in names_of_shape)
-            ):
-                return finish_together(self._spark, parts, with_query=self._with_query)
+            with as_windloom_errors(queries_text(chain.from_iterable(queries.values()))):
+                return finish_together(self._spark, parts, with_query=True)
         except WindloomError:
             if len(parts) == 1:
                 raise
@@ -165,40 +160,27 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _plain(arrow: pa.DataType, kind: str) -> pa.DataType:
-    try:
-        return arrow_type(DataType.parse(kind))
-    except KeyError:  # a type that only Spark computes, such as a map
-        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(arrow) and arrow.tz else arrow
-
-
-class AnswerTables:
+class AnswerTables(RowFinisher):
     """The names, columns and rows of the tables that hold answers."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._finishing = RowFinisher(spark)
 
     def columns(self, shape: Shape) -> dict[str, str]:
         """Return names and Spark types of the columns, `query` first."""
-        return {"query": "string", **self._finishing.types(shape)}
+        return {"query": "string", **self.types(shape)}
 
     def name(self, shape: Shape) -> str:
-        return table_name(dict(self._finishing.types(shape)))
+        return table_name(dict(self.types(shape)))
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield every block as rows of its shape's table; blocks that need Spark come later, many from one job."""
-        waiting = self._finishing.portion(with_query=True)
+        waiting = Portion(self, self._spark)
         for block in blocks:
             shape = plan.shapes[block.shape]
             table = with_query(block)
-            rows = self._finishing.here(shape, table, keep=("query",))
+            rows = self.here(shape, table, keep=("query",))
             if rows is not None:
                 yield shape, rows
             else:
-                waiting.add(shape, table, block.queries)
-                if waiting.is_full:
-                    yield from waiting.take()
+                yield from waiting.add(shape, table, block.queries)
         yield from waiting.take()
 
     def infos(self, plan: Plan) -> dict[str, TableInfo]:
@@ -218,10 +200,9 @@ class AnswerTables:
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
         """Return the table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
-        return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
-
-    def empty(self, shape: Shape) -> pa.Table:
-        return self._finishing.empty(shape, with_query=True)
+        # With EMIT, a part of the rows cannot be finished without knowing the others.
+        is_apart = [shape.emits is Emits.FINAL and self.may_be_here(shape) for shape in plan.shapes]
+        return tuple(self.name(shape) if apart else None for shape, apart in zip(plan.shapes, is_apart, strict=True))
 
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
         return arrow_frame(self._spark, rows, ddl_of_columns(columns))

@@ -35,11 +35,12 @@ from windloom.model.time import TICKS_PER_SECOND, parse_duration
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.spark.sources.hadoop import storage_at
 
-# Posts JSON over HTTP: what a receiver answers, and whether to try again.
-
 #: Refusals that may be temporary: a time limit, a conflict with a copy that is in work, too early, too many requests.
 _PASSING = (408, 409, 425, 429)
+#: How much of a refusal is shown, in bytes.
 _SHOWN = 500
+#: The most rows in a letter.
+LETTER_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,6 @@ class PostResult:
 
     status: int | None
     words: str
-
-    @property
-    def is_taken(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def may_pass(self) -> bool:
-        return self.status is None or self.status in _PASSING or self.status >= 500
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -68,19 +61,15 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Poster:
     """Posts to one address. `place` is its host, for messages: the rest of an address may hold secrets."""
 
-    def __init__(self, url: str, token: str | None, timeout: float) -> None:
-        self._url, self._token, self._timeout = url, token, timeout
-        self.place = urlsplit(url).netloc.rpartition("@")[2]
-        self._opener = urllib.request.build_opener(_NoRedirect)
-
-    @classmethod
-    def of(cls, url: str, token_file: str | Path | None, timeout: float) -> Poster:
+    def __init__(self, url: str, token_file: str | Path | None, timeout: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise WindloomError(
                 "the address of the webhook cannot be used", f"it is '{url}'", "write it as https://host/path"
             )
-        return cls(url, None if token_file is None else _read_token(token_file), timeout)
+        self._url, self._timeout, self.place = url, timeout, parts.netloc.rpartition("@")[2]
+        self._token = None if token_file is None else _read_token(token_file)
+        self._opener = urllib.request.build_opener(_NoRedirect)
 
     def post(self, body: bytes, key: str) -> PostResult:
         headers = {"Content-Type": "application/json", "Idempotency-Key": key, "User-Agent": "windloom"}
@@ -112,10 +101,6 @@ def _read_token(file: str | Path) -> str:
             f"the token file '{file}' of the webhook holds no token", "it must be one word", "write the token into it"
         )
     return token
-
-
-#: The most rows in a letter.
-LETTER_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +137,7 @@ class WebhookSink(Sink):
     ) -> Self:
         """`queries` are names or patterns (a text has them separated by commas); `token_file` holds a bearer token."""
         patterns = [pattern.strip() for pattern in queries.split(",")] if isinstance(queries, str) else list(queries)
-        poster = Poster.of(url, token_file, _seconds("timeout", timeout))
+        poster = Poster(url, token_file, _seconds("timeout", timeout))
         digest = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
         storage = storage_at(place.spark, f"{place.checkpoint_path}/webhook-{digest}")
         give_up = None
@@ -180,10 +165,11 @@ class WebhookSink(Sink):
     def _deliver(self, round: int, letter: Letter) -> bool:
         """Post a letter; return whether the receiver has taken it. If not, it is a dead letter now."""
         answered = self._poster.post(letter.body, letter.key)
-        if answered.is_taken:
+        status = answered.status
+        if status is not None and 200 <= status < 300:
             self._down_since = None
             return True
-        if answered.may_pass:
+        if status is None or status in _PASSING or status >= 500:
             self._down_since = self._down_since or monotonic()
             if self._give_up is None or monotonic() - self._down_since < self._give_up:
                 hint = "start it, or correct the address"
@@ -193,7 +179,7 @@ class WebhookSink(Sink):
         dead_letter = {
             "key": letter.key,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "status": answered.status,
+            "status": status,
             "answer": answered.words,
             "letter": json.loads(letter.body),
         }
@@ -213,13 +199,11 @@ class WebhookSink(Sink):
             rows = [
                 {name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()
             ]
-            rows_of_query = sorted(
-                rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str)
-            )
-            parts = range(0, len(rows_of_query), LETTER_ROWS)
+            rows.sort(key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str))
+            parts = range(0, len(rows), LETTER_ROWS)
             for part, begin in enumerate(parts):
                 about = {"loom": self._checkpoint, "round": round, "query": query, "part": part, "parts": len(parts)}
-                body = {**about, "rows": rows_of_query[begin : begin + LETTER_ROWS]}
+                body = {**about, "rows": rows[begin : begin + LETTER_ROWS]}
                 yield Letter(
                     f"{self._checkpoint}-{round}-{hashlib.sha256(query.encode()).hexdigest()[:16]}-{part}",
                     query,

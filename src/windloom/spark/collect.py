@@ -1,7 +1,9 @@
-"""The rows of a frame as Arrow tables on the driver, in portions that it can hold.
+"""The rows of a frame as Arrow tables on the driver, in portions that it can hold; streams in one streaming frame.
 
 Spark refuses a job whose result is larger than `spark.driver.maxResultSize`. So a large result is fetched by several
 jobs, each over a few partitions of the same plan; nothing is computed twice.
+
+One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class FetchResult:
 
 
 def collected(frame: DataFrame, what: str, fetched: FetchResult | None = None) -> Iterator[pa.Table]:
-    """All rows, in one or more portions; `what` names them in an error."""
+    """Yield all rows, in one or more portions; `what` names them in an error."""
     size = estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:
@@ -97,7 +99,12 @@ class _Portions:
                 if not _is_too_large(error):
                     raise
                 if size == 1:
-                    raise self._refusal(first) from None
+                    limit = "the driver's limit" if self._limit is None else f"{self._limit / 2**20:,.0f} MiB"
+                    raise WindloomError(
+                        f"{self._what} cannot be brought to the driver",
+                        f"partition {first} of {self._count:,} alone is larger than {limit} ({_LIMIT})",
+                        f"repartition the data into more partitions or raise {_LIMIT}, or use placement='executors'",
+                    ) from None
                 size = max(1, size // 2)
                 continue
             first += size
@@ -109,26 +116,17 @@ class _Portions:
                 yield table
 
     def _fetch(self, partitions: range) -> pa.Table:
-        found: Any = self._context._jvm
-        assert found is not None
-        told = found.PythonRDD.runJob(self._context._jsc.sc(), self._batches, list(partitions))
-        stream: Any = _load_from_socket(told, NoOpSerializer())
+        jvm: Any = self._context._jvm
+        socket = jvm.PythonRDD.runJob(self._context._jsc.sc(), self._batches, list(partitions))
+        stream: Any = _load_from_socket(socket, NoOpSerializer())
         with stream if hasattr(stream, "__enter__") else nullcontext(stream) as messages:
             batches = [pa.ipc.read_record_batch(pa.py_buffer(message), self._schema) for message in messages]
         return pa.Table.from_batches(batches, self._schema)
 
-    def _refusal(self, partition: int) -> WindloomError:
-        limit = "the driver's limit" if self._limit is None else f"{self._limit / 2**20:,.0f} MiB"
-        return WindloomError(
-            f"{self._what} cannot be brought to the driver",
-            f"partition {partition} of {self._count:,} alone is larger than {limit} ({_LIMIT})",
-            f"repartition the data into more partitions or raise {_LIMIT}, or use placement='executors'",
-        )
-
 
 @contextmanager
 def _large_batches(frame: DataFrame) -> Iterator[None]:
-    """Makes Arrow batches larger than Spark's default, which takes a third more time; a user's own setting stays."""
+    """Make Arrow batches larger than Spark's default, which takes a third more time; a user's own setting stays."""
     conf = frame.sparkSession.conf
     if conf.get(_BATCH, _USUAL_BATCH) != _USUAL_BATCH:
         yield
@@ -141,7 +139,7 @@ def _large_batches(frame: DataFrame) -> Iterator[None]:
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:
-    """Spark's estimate of the size of the frame; None if it has none."""
+    """Return Spark's estimate of the size of the frame; None if it has none."""
     try:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:  # a remote session does not show its plan
@@ -152,31 +150,31 @@ def _is_too_large(error: PySparkException | Py4JJavaError) -> bool:
     return _LIMIT in str(error)
 
 
-# Unites several streams in one streaming frame, and splits a micro-batch of it into one frame per stream again.
-#
-# One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
-# Columns share slots by type; `stream` is the number of a tuple's stream. All columns are kept, because a later query
-# may ask for any of them.
-
-
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """`frame` is what the Spark query reads; `columns` has (slot, column) pairs of each stream, in order."""
+    """Several streams in one streaming frame, whose micro-batches are split into one frame per stream again.
+
+    `frame` is what the Spark query reads; `columns` has (slot, column) pairs of each stream, in order. Columns share
+    slots by type; `stream` is the number of a tuple's stream. All columns are kept, because a later query may ask for
+    any of them.
+    """
 
     frame: DataFrame
     columns: Mapping[str, tuple[tuple[str, str], ...]]
 
     def split(self, batch: DataFrame) -> dict[str, DataFrame]:
-        """The tuples of a micro-batch, by stream, with the stream's own columns."""
+        """Return the tuples of a micro-batch, by stream, with the stream's own columns."""
         if len(self.columns) == 1:
             return {next(iter(self.columns)): batch}
-        return {
-            name: batch.where(f"stream = {number}").selectExpr(*(f"{slot} AS {_quoted(own)}" for slot, own in columns))
-            for number, (name, columns) in enumerate(self.columns.items())
-        }
+        frames = {}
+        for number, (name, columns) in enumerate(self.columns.items()):
+            own = (f"{slot} AS {Expression.of_column(column).sql}" for slot, column in columns)
+            frames[name] = batch.where(f"stream = {number}").selectExpr(*own)
+        return frames
 
 
 def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
+    """Return the streams of frames in one frame; a single stream stays as it is."""
     if len(frames) == 1:
         ((name, frame),) = frames.items()
         return Ingest(frame, {name: tuple((column, column) for column in frame.columns)})
@@ -186,7 +184,3 @@ def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
         for (name, frame), own in zip(frames.items(), slots, strict=True)
     }
     return Ingest(united, pairs)
-
-
-def _quoted(column: str) -> str:
-    return Expression.of_column(column).sql

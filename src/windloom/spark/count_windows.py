@@ -68,7 +68,13 @@ def take_rows(
     waiting: dict[str, pa.Table] = {}
     with ExitStack() as scope:
         for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
-            stream, passed = plan.stream(name), _Passed.of(state, frontiers, plan.stream(name))
+            stream = plan.stream(name)
+            tick, closed, frontier = (
+                tick_sql(stream),
+                state.frontiers.get(name, TICK_MIN),
+                frontiers.get(name, TICK_MIN),
+            )
+            is_in_time = f"({tick} >= {closed}L OR NOT {_FRESH})"
             source = _source(spark, stream, frames.get(name), state.positions.waiting.get(name))
             own = [scan for scan in counted_scans(plan) if scan.stream == name]
             counts |= {counting_of(scan): state.positions.counts_of(scan) for scan in own}
@@ -77,52 +83,24 @@ def take_rows(
             scope.callback(source.persist().unpersist)
             for scan in own:
                 before = counts[counting_of(scan)]
-                ripe = source.where(f"{passed.tick} > {before.after}L AND {passed.is_ripe}")
+                ripe = source.where(f"{tick} > {before.after}L AND {tick} < {frontier}L AND {is_in_time}")
                 for table in _tuples(scan, stream, _positioned(plan, ripe, stream, scan, before)):
                     parts.append(take_tuples(plan, scan, table))
                     counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
-            waits = source.where(passed.is_waiting).drop(_FRESH)
+            waits = source.where(f"{tick} >= {frontier}L AND {is_in_time}").drop(_FRESH)
             waiting[name] = pa.concat_tables(collected(waits, f"what waits of stream '{name}'"))
     return TakenRows(take_together(parts) if parts else ScanResult(), Positions(waiting, counts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Passed:
-    """Conditions on tuples of a stream whose frontier moves from `closed` to `frontier`."""
-
-    tick: str
-    closed: int
-    frontier: int
-
-    @classmethod
-    def of(cls, state: State, frontiers: Mapping[str, int], stream: Stream) -> _Passed:
-        closed, frontier = (by_stream.get(stream.name, TICK_MIN) for by_stream in (state.frontiers, frontiers))
-        return cls(tick_sql(stream), closed, frontier)
-
-    @property
-    def is_ripe(self) -> str:
-        return f"{self.tick} < {self.frontier}L AND {self._is_in_time}"
-
-    @property
-    def is_waiting(self) -> str:
-        return f"{self.tick} >= {self.frontier}L AND {self._is_in_time}"
-
-    @property
-    def _is_in_time(self) -> str:
-        return f"({self.tick} >= {self.closed}L OR NOT {_FRESH})"
-
-
 def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
-    """The tuples that waited and those that came, with a column that distinguishes them."""
-    found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
-    if waiting is not None and waiting.num_rows:
-        session = spark if fresh is None else fresh.sparkSession  # a micro-batch has a session of its own
-        ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
-        waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
-        found.append(waited if fresh is None else waited.select(*found[0].columns))
-    if not found:
-        return None
-    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+    """Return the tuples that waited and those that came, with a column that distinguishes them."""
+    came = None if fresh is None else fresh.withColumn(_FRESH, F.lit(True))
+    if waiting is None or not waiting.num_rows:
+        return came
+    session = spark if came is None else came.sparkSession  # a micro-batch has a session of its own
+    ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
+    waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
+    return waited if came is None else came.unionAll(waited.select(*came.columns))
 
 
 def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Table]:
@@ -130,7 +108,7 @@ def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Ta
 
 
 def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: PositionCounts) -> DataFrame:
-    """The ripe tuples with positions that continue from the earlier counts."""
+    """Return the ripe tuples with positions that continue from the earlier counts."""
     keys = scan.counted_by or ()
     positioned = with_positions(ripe, stream, keys)
     if counts.table is None or not counts.table.num_rows:
@@ -138,9 +116,9 @@ def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, co
     if not keys:
         return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
     kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(plan, scan, keys))}
-    told = counts.table.rename_columns([*kinds, "__counted"])
+    table = counts.table.rename_columns([*kinds, "__counted"])
     ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
-    known = F.broadcast(arrow_frame(ripe.sparkSession, told, ddl))
+    known = F.broadcast(arrow_frame(ripe.sparkSession, table, ddl))
     same = [F.expr(f"{key.sql} <=> __k{i}") for i, key in enumerate(keys)]
     joined = positioned.join(known, on=same, how="left")
     position = F.expr(f"{POSITION} + coalesce(__counted, 0L)")
@@ -153,7 +131,7 @@ def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[
 
 
 def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
-    """The number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
+    """Return the number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
     keys = scan.counted_by or ()
     places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
     first = tuples.num_columns - len(scan.columns)

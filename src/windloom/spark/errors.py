@@ -145,15 +145,10 @@ def _facts(messages: list[str], queries: Iterable[Query]) -> str:
         shown = _FRAGMENT.search(message)
         if shown is not None and not _PLACEHOLDER.search(shown[1]):
             failed = shown[1][len(shown[2]) :][: len(shown[3])]
-            lines.append(f"in {failed}{_asked_by(failed, queries)}")
+            # The queries with an expression of which the failed one is a part; several queries may share it.
+            whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
+            names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
+            more = len(names) - _NAMED
+            asked_by = ", asked by " + ", ".join(f"'{name}'" for name in names[:_NAMED]) if names else ""
+            lines.append(f"in {failed}{asked_by}" + (f" and {more} more" * (more > 0)))
     return "\n".join(dict.fromkeys(lines))
-
-
-def _asked_by(failed: str, queries: Iterable[Query]) -> str:
-    """Return the queries with an expression of which the failed one is a part; several queries may share it."""
-    whole = re.compile(rf"(?<!\w){re.escape(failed)}(?!\w)")
-    names = [query.name for query in queries if any(whole.search(each.sql) for _, each in query.evaluated)]
-    if not names:
-        return ""
-    more = len(names) - _NAMED
-    return ", asked by " + ", ".join(f"'{name}'" for name in names[:_NAMED]) + (f" and {more} more" * (more > 0))

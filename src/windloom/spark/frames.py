@@ -1,16 +1,21 @@
-"""Frames: types of expressions on a stream, Arrow answers as frames, expressions over aggregates."""
+"""Frames: types of expressions on a stream, Arrow answers as frames, unions, and HAVING and SELECT by Spark itself.
+
+Frames with different columns are united in slots: these are named by type, so that the union is only as wide as its
+widest part.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.aggregates.registry import FUNCTIONS
@@ -33,6 +38,15 @@ _TYPE_SETTINGS = (
     "spark.sql.legacy.integralDivide.returnBigint",
     "spark.sql.legacy.literal.pickMinimumPrecision",
 )
+#: Settings that change the meaning of expressions, and the values under which expressions have their usual meaning.
+_MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+}
 _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
@@ -56,17 +70,12 @@ def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
-    fields = ", ".join(f"{quoted(name)} {kind.name}" for name, kind in stream.columns.items())
-    return spark.createDataFrame([], fields)
+    return spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in stream.columns.items()}))
 
 
 def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
     """Return all columns of several frames, qualified by their aliases, to ask Spark about types."""
-    (alias, first), *others = frames
-    joined = first.alias(alias)
-    for alias, frame in others:
-        joined = joined.crossJoin(frame.alias(alias))
-    return joined
+    return reduce(DataFrame.crossJoin, (frame.alias(alias) for alias, frame in frames))
 
 
 def expression_types(
@@ -89,7 +98,17 @@ def expression_types(
             return {sql: kind for expression in wanted for sql, kind in expression_types(frame, [expression]).items()}
         hint = _hint(frame.sparkSession, error) if one_by_one else "correct it"
         raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), hint) from None
-    _refuse_nondeterministic(analyzed, wanted)
+    try:
+        columns = analyzed._jdf.queryExecution().analyzed().expressions()
+        flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
+    except Exception:  # a remote session does not show it; the parser refuses such functions by name
+        flags = [True] * len(wanted)
+    if not all(flags):
+        raise WindloomError(
+            f"'{wanted[flags.index(False)]}' gives another value every time it is evaluated",
+            "an answer must not depend on when or how often a tuple is read",
+            "compute it once, into a column of the stream",
+        )
     return {expression.sql: DataType.parse(kind) for expression, kind in zip(wanted, kinds, strict=True)}
 
 
@@ -99,28 +118,12 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
         return "correct the expression, or cast the columns in it"
     parameters = error.getMessageParameters() or {}
     name = str(parameters.get("routineName", "")).split(".")[-1].strip("`")
-    from windloom.language.sql.syntax import (
-        why_refused,  # only here: executors, which import this module, need no parser
-    )
+    # Only here: executors, which import this module, need no parser.
+    from windloom.language.sql.syntax import why_refused
 
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
     close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
     return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
-
-
-def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> None:
-    try:
-        columns = analyzed._jdf.queryExecution().analyzed().expressions()
-        flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
-    except Exception:  # a remote session does not show it; the parser refuses such functions by name
-        return
-    for expression, deterministic in zip(wanted, flags, strict=True):
-        if not deterministic:
-            raise WindloomError(
-                f"'{expression}' gives another value every time it is evaluated",
-                "an answer must not depend on when or how often a tuple is read",
-                "compute it once, into a column of the stream",
-            )
 
 
 def has_usual_types(spark: SparkSession) -> bool:
@@ -198,9 +201,8 @@ def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
 def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
     """Return the columns that the step makes for a shape, as a Spark schema."""
     fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-    names = ["query string"] if with_query else []
-    names += [f"{quoted(name)} {kind.name}" for name, kind in fields]
-    return ", ".join(names)
+    ddl = ", ".join(f"{quoted(name)} {kind.name}" for name, kind in fields)  # names may be there twice
+    return f"query string, {ddl}" if with_query else ddl
 
 
 def ddl_of_columns(columns: Mapping[str, str]) -> str:
@@ -230,16 +232,8 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
-    """Return names and Spark types of a shape's answer columns, from Spark's analyzer."""
-    return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
-
-
-# Columns of several tables in one: slots are named by type, so that the whole is only as wide as its widest part.
-
-
 def slot_names(kinds: Iterable[str]) -> tuple[str, ...]:
-    """A slot for each type name: the type and a running number among columns of that type.
+    """Return a slot for each type name: the type and a running number among columns of that type.
 
     >>> slot_names(["bigint", "decimal(10,2)", "bigint", "array<int>"])
     ('bigint__0', 'decimal_10_2__0', 'bigint__1', 'array_int__0')
@@ -253,13 +247,8 @@ def slot_names(kinds: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-# Unions of many frames: with the same columns, or with different columns in slots that they share.
-
-
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return all rows of frames with the same columns; by halves, because Spark analyses all inputs again for each
-    union.
-    """
+    """Return all rows of frames with the same columns; by halves, as Spark analyses the inputs of each union again."""
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
@@ -267,60 +256,37 @@ def union_all(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
-    """Return all rows of frames with different columns, and the slots of each frame; the column `tag` is the frame's
-    number.
-
-    The union is as wide as its widest part, because columns share slots by type.
-    """
+    """Return all rows of frames with different columns, and the slots of each frame; `tag` is the frame's number."""
     slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
     kinds: dict[str, str] = {}
-    for frame, frame_slots in zip(frames, slots, strict=True):
-        kinds.update(zip(frame_slots, (kind for _, kind in frame.dtypes), strict=True))
-
-    def column(slot: str, frame_slots: tuple[str, ...]) -> Column:
-        return F.col(slot) if slot in frame_slots else F.lit(None).cast(kinds[slot]).alias(slot)
-
-    aligned = [
-        frame.toDF(*frame_slots).select(
-            F.lit(number).alias(tag), *(column(slot, frame_slots) for slot in sorted(kinds))
-        )
-        for number, (frame, frame_slots) in enumerate(zip(frames, slots, strict=True))
-    ]
+    for frame, own in zip(frames, slots, strict=True):
+        kinds.update(zip(own, (kind for _, kind in frame.dtypes), strict=True))
+    aligned = []
+    for number, (frame, own) in enumerate(zip(frames, slots, strict=True)):
+        nulls = {slot: F.lit(None).cast(kind).alias(slot) for slot, kind in kinds.items() if slot not in own}
+        columns = (nulls.get(slot, F.col(slot)) for slot in sorted(kinds))
+        aligned.append(frame.toDF(*own).select(F.lit(number).alias(tag), *columns))
     return union_all(aligned), slots
 
 
-# HAVING and expressions over aggregates that only Spark can evaluate: many tables of many shapes in one job.
-
-#: Settings that change the meaning of expressions, and the values under which expressions have their usual meaning.
-_MEANING = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
-    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
-    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
-}
-
-
 def has_usual_meaning(spark: SparkSession) -> bool:
-    """Whether expressions mean in this session what they mean in Spark by default."""
+    """Return whether expressions mean in this session what they mean in Spark by default."""
     return all(str(spark.conf.get(name, usual)).lower() == usual for name, usual in _MEANING.items())
 
 
 def finish_together(
     spark: SparkSession, parts: Sequence[tuple[Shape, pa.Table]], *, with_query: bool = False
 ) -> list[pa.Table]:
-    """The finished rows of each table, from one Spark job for all; `with_query`: the first column is `query`."""
+    """Return the finished rows of each table, from one Spark job for all; `with_query`: the first column is `query`."""
     keep = ("query",) if with_query else ()
-    done = [
+    frames = [
         finish(arrow_frame(spark, table, ddl_of(shape, with_query=with_query)), shape, keep) for shape, table in parts
     ]
-    if len(done) == 1:
-        return [done[0].toArrow()]
-    united, slots = unite(done, "part")
+    if len(frames) == 1:
+        return [frames[0].toArrow()]
+    united, slots = unite(frames, "part")
     rows = united.toArrow()
-    found = []
-    for number, data_frame in enumerate(done):
-        mine = rows.filter(pc.equal(rows["part"], number)).select(list(slots[number]))
-        found.append(mine.rename_columns(data_frame.columns))
-    return found
+    return [
+        rows.filter(pc.equal(rows["part"], number)).select(list(slots[number])).rename_columns(frame.columns)
+        for number, frame in enumerate(frames)
+    ]

@@ -1,4 +1,4 @@
-"""How rounds are read whose step runs on the driver, in streams and batch runs; and the rows of a stream."""
+"""The Spark jobs of rounds whose step runs on the driver, in streams and batch runs: scans, rows and relations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SparkDriverJobs(ScanJobs):
     def reading(
         self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
     ) -> Iterator[RoundReading]:
-        """Streams that no query reads have a clock too, because a later query must know which tuples it has missed."""
+        # Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
         streams = [self.streams[name] for name in frames]
         with ExitStack() as scope:
             read = {plan.base_of(scan.stream) for scan in plan.scans}
@@ -53,14 +53,14 @@ class SparkDriverJobs(ScanJobs):
                 # Every scan, and every job for ticks that no scan sees, would fetch the micro-batch from its source.
                 batch.persist()
                 scope.callback(batch.unpersist)
+            # The files of the round, if it is known which stream they belong to.
+            files: RoundFiles | None = None
+            if keeps and batch is not None and len(streams) == 1 and has_usual_meaning(self.spark):
+                paths = micro_batch_paths(self.spark, self.depths)
+                files = None if paths is None else RoundFiles(self.keeping, streams[0].name, paths)
+            before = before_round(plan, state)
             try:
-                yield RoundReading(
-                    before_round(plan, state),
-                    streams,
-                    self.skip_untimed,
-                    driver_bytes(),
-                    kept_files=self._files(streams) if keeps and batch is not None else None,
-                )
+                yield RoundReading(before, streams, self.skip_untimed, driver_bytes(), kept_files=files)
             except TooLargeError as error:
                 raise WindloomError(
                     "a round brings more than the driver can hold",
@@ -68,13 +68,6 @@ class SparkDriverJobs(ScanJobs):
                     "make rounds smaller (maxFilesPerTrigger, maxBytesPerTrigger) and start again with the same"
                     " checkpoint: nothing is lost; or start a new one with placement='executors'",
                 ) from None
-
-    def _files(self, streams: Sequence[Stream]) -> RoundFiles | None:
-        """The files of the round, if it is known which stream they belong to."""
-        if len(streams) != 1 or not has_usual_meaning(self.spark):
-            return None
-        paths = micro_batch_paths(self.spark, self.depths)
-        return None if paths is None else RoundFiles(self.keeping, streams[0].name, paths)
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
@@ -124,8 +117,8 @@ class SparkBatchJobs(ScanJobs):
         return nullcontext(RoundReading(timed=timed, limit=self.limit, files=self._paths, is_whole=True))
 
     def _paths(self, stream: str) -> list[str] | None:
-        found = self.files.get(stream)
-        return found.paths() if found is not None and has_usual_meaning(found.frame.sparkSession) else None
+        files = self.files.get(stream)
+        return files.paths() if files is not None and has_usual_meaning(files.frame.sparkSession) else None
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
@@ -146,17 +139,14 @@ class SparkBatchJobs(ScanJobs):
         return batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
 
 
-# The Spark jobs over relations in a round.
-
-
 @dataclass(frozen=True, slots=True)
 class SparkRelationJobs:
     """Jobs over relations; versions of more bytes than the driver holds are refused.
 
-    `_held` are versions that several scans of the current round read: all scans must see the same rows.
+    `_persisted` are versions that several scans of the current round read: all scans must see the same rows.
     """
 
-    _held: list[DataFrame] = field(default_factory=list)
+    _persisted: list[DataFrame] = field(default_factory=list)
 
     def seen(self, frame: DataFrame) -> SeenFrame:
         return SeenFrame.of(frame)
@@ -170,16 +160,14 @@ class SparkRelationJobs:
         return take_version(plan, planned, frame, driver_bytes())
 
     def enriched(self, plan: Plan, frames: Mapping[str, DataFrame], versions: Mapping[str, DataFrame]) -> RoundFrames:
+        enriched = {stream.name: stream for stream in plan.enriched}
         readers = Counter(
-            name
-            for enriched_stream in plan.enriched
-            for name in enriched_stream.relations
-            for _ in [scan.number for scan in plan.scans if scan.stream == enriched_stream.name]
+            name for scan in plan.scans if scan.stream in enriched for name in enriched[scan.stream].relations
         )
         read_often = {name: frame for name, frame in versions.items() if readers[name] > 1}
-        self._held.extend(frame.persist() for frame in read_often.values())
+        self._persisted.extend(frame.persist() for frame in read_often.values())
         return RoundFrames(plan, frames, versions)
 
     def release(self) -> None:
-        while self._held:
-            self._held.pop().unpersist()
+        while self._persisted:
+            self._persisted.pop().unpersist()

@@ -30,12 +30,12 @@ class TupleKeeper(Protocol):
     """Takes tuples that are kept."""
 
     def take(self, scan: WovenScan, table: pa.Table) -> None:
-        """Takes the tuples of a scan, all with a tick, as they were projected."""
+        """Take the tuples of a scan, all with a tick, as they were projected."""
         ...
 
 
 def keeping_scan(plan: Plan, scan: Scan) -> WovenScan | None:
-    """A scan of the same stream that only projects what is kept; None if `scan` is not the one that keeps tuples."""
+    """Return a scan of the stream that only projects what is kept; None if `scan` does not keep tuples."""
     store = plan.store(scan.stream)
     if store is None or not isinstance(scan, WovenScan) or scan.kept is None:
         return None
@@ -43,7 +43,7 @@ def keeping_scan(plan: Plan, scan: Scan) -> WovenScan | None:
 
 
 def keep_by_spark(own: WovenScan, stream: Stream, frame: DataFrame, keeper: TupleKeeper) -> None:
-    """Fetches the tuples that a scan keeps from Spark, one portion at a time."""
+    """Fetch the tuples that a scan keeps from Spark, one portion at a time."""
     for table in collected(projected(own, stream, frame), f"tuples of stream '{stream.name}'"):
         keeper.take(own, timed_tuples(table)[0])
 
@@ -56,15 +56,15 @@ class LocalKeeping:
         self._scans: dict[int, WovenScan | None] = {}
 
     def scan(self, plan: Plan, scan: Scan) -> WovenScan | None:
-        """The keeping scan with its local projection; None if only Spark knows how to project it."""
+        """Return the keeping scan with its local projection; None if only Spark knows how to project it."""
         if plan is not self._plan:
             self._plan, self._scans = plan, {}
         if scan.number not in self._scans:
-            own, found = keeping_scan(plan, scan), None
+            own = keeping_scan(plan, scan)
             if own is not None:
                 local = local_projection(replace(own, kept=None), plan.stream(scan.stream))
-                found = None if isinstance(local, str) else replace(own, local=local)
-            self._scans[scan.number] = found
+                own = None if isinstance(local, str) else replace(own, local=local)
+            self._scans[scan.number] = own
         return self._scans[scan.number]
 
 
@@ -98,8 +98,8 @@ def kept_beside(
         return
     assert isinstance(scan, WovenScan)
     with ThreadPoolExecutor(1, "windloom-kept") as pool:
-        reading = pool.submit(_hand_over, own, stream, units, keeper)
-        yield without_kept_columns(scan), None
+        reading = pool.submit(lambda: keeper.take(own, timed_tuples(whole_tuples(own, stream, units))[0]))
+        yield _without_kept_columns(scan), None
         try:
             reading.result()
         except DeclinedError:  # because of a value, which only reading can show
@@ -107,7 +107,7 @@ def kept_beside(
 
 
 def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[FileChunk]:
-    """The parts of all files, if memory can hold them at once: no tuple is passed on before all of them are read."""
+    """Return the parts of all files, if memory can hold them at once: all are read before a tuple is passed on."""
     assert own.local is not None
     if stream.name != files.stream:  # an enriched stream
         return []
@@ -119,13 +119,8 @@ def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[FileChunk]
     return units if sum(unit.rows for unit in units) * width <= PORTION_BYTES else []
 
 
-def _hand_over(own: WovenScan, stream: Stream, units: Sequence[FileChunk], keeper: TupleKeeper) -> None:
-    table, _ = timed_tuples(whole_tuples(own, stream, units))
-    keeper.take(own, table)
-
-
-def without_kept_columns(scan: WovenScan) -> WovenScan:
-    """The scan without columns that are only kept. These are the last columns, so the others keep their places."""
+def _without_kept_columns(scan: WovenScan) -> WovenScan:
+    """Return the scan without columns that are only kept: these are the last ones, so the others keep their places."""
     read = [
         place
         for fed in scan.feeds

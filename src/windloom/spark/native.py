@@ -1,6 +1,7 @@
-"""Spark SQL for our own values: ticks of event time, the slice of a tick, the signature of a tuple.
+"""Native partial aggregation: one `groupBy` by slice, signature and group, and the Spark SQL of these values.
 
-All of it is plain SQL text over the columns of the stream, so that Spark compiles it into the scan.
+Ticks of event time, the slice of a tick and the signature of a tuple are plain SQL text over the columns of the stream,
+so that Spark compiles them into the scan.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from windloom.plan.scans import NativeScan
 from windloom.slicing.edges import EdgeClass
 from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 from windloom.weave.files import FIRST_SECOND, LAST_SECOND
+from windloom.weave.weave import Ticks
 
 #: Always zero, because these ids are not negative; Spark does not know that.
 _ZERO = "shiftright(monotonically_increasing_id(), 63)"
 
 
 def tick_sql(stream: Stream) -> str:
-    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range. A relation has no time."""
+    """Return microseconds since the epoch; NULL if the time is NULL, unreadable or out of range.
+
+    A relation has no time.
+    """
     if stream.is_relation:
         return "0L"  # all rows are in one slice
     column = Expression.of_column(stream.time).sql
@@ -53,7 +58,7 @@ def tick_sql(stream: Stream) -> str:
 
 
 def has_time_sql(stream: Stream) -> str:
-    """A condition for tuples that have a usable time, in words that a user may take over."""
+    """Return a condition for tuples that have a usable time, in words that a user may take over."""
     column = Expression.of_column(stream.time).sql
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:
@@ -66,7 +71,7 @@ def has_time_sql(stream: Stream) -> str:
 
 
 def _bounds(stream: Stream) -> tuple[int, int]:
-    """The first and the last usable time of an integer column, in its own unit."""
+    """Return the first and the last usable time of an integer column, in its own unit."""
     ticks = INTEGER_UNITS[stream.time_unit or "us"]
     return FIRST_SECOND * TICKS_PER_SECOND // ticks, LAST_SECOND * TICKS_PER_SECOND // ticks
 
@@ -79,7 +84,7 @@ def timestamp_sql(stream: Stream) -> str:
 
 
 def instant_sql(ticks: str, kind: DataType) -> str:
-    """A column of ticks as a timestamp of the stream's type; positions of tuples stay numbers."""
+    """Return a column of ticks as a timestamp of the stream's type; positions of tuples stay numbers."""
     if kind.kind is TypeKind.INTEGER:
         return ticks
     if kind.kind is TypeKind.TIMESTAMP_NTZ:
@@ -88,7 +93,7 @@ def instant_sql(ticks: str, kind: DataType) -> str:
 
 
 def slice_sql(slice_id: SliceId, tick: str) -> str:
-    """A value that identifies the slice (or pane) of a tick: its number if slices have equal lengths, or its start.
+    """Return what identifies the slice (or pane) of a tick: its number if slices have equal lengths, or its start.
 
     A division per tuple, instead of a remainder and a subtraction, saves a tenth of the time of a whole `groupBy`.
     """
@@ -96,7 +101,8 @@ def slice_sql(slice_id: SliceId, tick: str) -> str:
         case RegularSlice(edges=edges) | PaneSlice(edges=edges):
             return f"({tick} + {_shift(edges)}L) DIV {edges.period}L"
         case GreatestSlice(classes=classes):
-            return f"greatest({', '.join(_last_edge(tick, edges.period, edges.residue) for edges in classes)})"
+            last = (f"({tick} - pmod({_minus(tick, edges.residue)}, {edges.period}L))" for edges in classes)
+            return f"greatest({', '.join(last)})"
         case LookupSlice():
             within = f"pmod({_minus(tick, slice_id.origin)}, {slice_id.composite_ticks}L)"
             table = ", ".join(f"{entry}L" for entry in slice_id.table)
@@ -104,22 +110,9 @@ def slice_sql(slice_id: SliceId, tick: str) -> str:
             return f"({tick} - {within} + element_at(array({table}), {pane}))"
 
 
-def slice_starts(slice_id: SliceId, slices: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The starts of slices, from the values of `slice_sql`."""
-    match slice_id:
-        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
-            return pc.subtract(pc.multiply(slices, edges.period), _shift(edges))
-        case _:
-            return slices
-
-
 def _shift(edges: EdgeClass) -> int:
-    """A shift that makes every tick positive, and every edge a multiple of the period."""
+    """Return a shift that makes every tick positive, and every edge a multiple of the period."""
     return (1 << 62) // edges.period * edges.period - edges.residue
-
-
-def _last_edge(tick: str, period: int, residue: int) -> str:
-    return f"({tick} - pmod({_minus(tick, residue)}, {period}L))"
 
 
 def _minus(tick: str, ticks: int) -> str:
@@ -127,7 +120,7 @@ def _minus(tick: str, ticks: int) -> str:
 
 
 def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) -> list[str]:
-    """A bigint for every 63 predicates, with one bit for each that is satisfied; NULL is not satisfied.
+    """Return a bigint for every 63 predicates, with one bit for each that is satisfied; NULL is not satisfied.
 
     If `is_tested`, tuples are left out by their signature. To do that, Spark would evaluate all predicates once more,
     below the projection: the code for thirty predicates is then larger than what Java compiles (8,000 bytes), and is
@@ -145,7 +138,7 @@ def signature_sql(predicates: Sequence[Expression], *, is_tested: bool = False) 
 
 
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
-    """The inputs of a component, read from a tuple: its argument, if it has one, and what picks compare."""
+    """Return the inputs of a component, read from a tuple: its argument, if it has one, and what picks compare."""
     component, aggregator = planned.component, planned.aggregator
     assert isinstance(aggregator, NativeAggregator), "others are woven"
     read = aggregator.inputs(component, tick)
@@ -158,19 +151,16 @@ def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
 
 
 def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
-    """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
+    """Return an aggregate per field of the component; `inputs` are the columns that hold its `input_sql`."""
     aggregator = planned.aggregator
     assert isinstance(aggregator, NativeAggregator)
     return aggregator.native_sql(planned, inputs)
 
 
-# Native partial aggregation: one `groupBy` by slice, signature and group.
-
-
 def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed: bool = True) -> DataFrame:
-    """`slice`, `s0…` (signature), `g0…`, each component's fields `c0…`; if `timed`, also `first` and `seen`, the ticks.
+    """Return `slice`, `s0…` (signature), `g0…` and each component's fields `c0…`; if `timed`, also `first` and `seen`.
 
-    There is one row per (slice, signature, group) that holds a tuple. `slice_starts` gives the starts of slices.
+    There is one row per (slice, signature, group) that holds a tuple, with its first and last tick.
     """
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:
@@ -208,18 +198,36 @@ def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed:
     return projected.groupBy("slice", *signed, *groups).agg(*fields, *clock)
 
 
+def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
+    """Return the partials whose slice is known, with its start and without their ticks, and the ticks that all span."""
+    slices = table.column(0)
+    if isinstance(scan.slice_id, RegularSlice | PaneSlice):  # numbers of slices
+        edges = scan.slice_id.edges
+        slices = pc.subtract(pc.multiply(slices, edges.period), _shift(edges))
+    table = table.set_column(0, "slice", slices)
+    untimed = 0
+    if slices.null_count:
+        known = pc.is_valid(slices)
+        untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
+        table = table.filter(known)
+    if "seen" not in table.column_names:
+        return table, Ticks(untimed=untimed)
+    ticks = Ticks.between(table.column("first"), table.column("seen"), untimed)
+    return table.drop_columns(["first", "seen"]), ticks
+
+
 def _used_by(scan: NativeScan, what: str) -> list[set[int | None]]:
-    """For each of the scan's components or grouping columns, the bits of the sets that use it."""
+    """Return, for each of the scan's components or grouping columns, the bits of the sets that use it."""
     count = len(scan.components if what == "components" else scan.group_by)
-    found: list[set[int | None]] = [set() for _ in range(count)]
+    bits: list[set[int | None]] = [set() for _ in range(count)]
     for fed in scan.feeds:
         for position in fed.components if what == "components" else fed.groups:
-            found[position].add(fed.bit)
-    return found
+            bits[position].add(fed.bit)
+    return bits
 
 
 def _guarded(sql: str, scan: NativeScan, bits: set[int | None]) -> str:
-    """The expression, evaluated only for tuples that some set wants: it may fail for tuples that predicates exclude."""
+    """Return the expression, evaluated only for tuples that some set wants: it may fail for others."""
     if None in bits or sql.isidentifier():
         return sql
     predicates = scan.signature.predicates

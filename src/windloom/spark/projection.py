@@ -1,11 +1,15 @@
-"""Spark's part of the woven intake: it scans, drops unwanted tuples, and evaluates each expression once."""
+"""Spark's part of the woven intake: it scans, drops unwanted tuples, and evaluates each expression once.
+
+If no scan sees all tuples of a stream, Spark also finds the ticks that they span. Tuples of windows of rows get a
+position: their place among all tuples of their stream, or of their key, in order of event time. Tuples of equal time
+are ordered by their values, column by column; no query can distinguish tuples that are equal in all columns. So
+positions do not depend on partitions, files, or the rounds in which tuples came.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -14,26 +18,12 @@ from pyspark.sql.window import Window as Over
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
-from windloom.model.types import DataType
-from windloom.plan.scans import NativeScan, WovenScan
-from windloom.spark.native import has_time_sql, signature_sql, slice_starts, tick_sql
+from windloom.plan.scans import WovenScan
+from windloom.spark.native import has_time_sql, signature_sql, tick_sql
 from windloom.weave.weave import Ticks
 
-# The ticks that partials span, and those that Spark finds in tuples if no scan sees all of them.
-
-
-def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, with its start and without their ticks, and the ticks that all span."""
-    table = table.set_column(0, "slice", slice_starts(scan.slice_id, table.column(0)))
-    untimed = 0
-    if table.column(0).null_count:
-        known = pc.is_valid(table.column(0))
-        untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
-        table = table.filter(known)
-    if "seen" not in table.column_names:
-        return table, Ticks(untimed=untimed)
-    told = Ticks.between(table.column("first"), table.column("seen"), untimed)
-    return table.drop_columns(["first", "seen"]), told
+#: The name of the column of positions.
+POSITION = "__position"
 
 
 class Clock:
@@ -51,10 +41,10 @@ class Clock:
 
     def observed(self) -> Ticks | None:
         try:
-            told = self._observation.get
+            span = self._observation.get
         except Py4JJavaError:  # nothing was observed: pyspark cannot read a row without columns
             return None
-        return Ticks(told["first"], told["last"], told["untimed"], told["tuples"])
+        return Ticks(span["first"], span["last"], span["untimed"], span["tuples"])
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
@@ -78,38 +68,22 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
     )
 
 
-# Positions: the place of a tuple among all tuples of its stream, or of its key, in order of event time.
-#
-# Tuples of equal time are ordered by their values, column by column; no query can distinguish tuples that are equal in
-# all columns. So positions do not depend on partitions, files, or the rounds in which tuples came.
-
-#: The name of the column of positions.
-POSITION = "__position"
-
-
 def with_positions(frame: DataFrame, stream: Stream, keys: Sequence[Expression]) -> DataFrame:
-    """The frame with a column of positions from 0 on; NULL for tuples without a usable time, which are not counted."""
+    """Return the frame with a column of positions from 0; NULL for tuples without a usable time, which do not count."""
     tick = tick_sql(stream)
-    order = [F.expr(tick).asc_nulls_last(), *(F.expr(sql) for sql in order_sql(stream))]
+    order = [F.expr(tick).asc_nulls_last()]
+    for name, kind in stream.columns.items():
+        if name != stream.time:
+            sql = Expression.of_column(name).sql
+            has_order = not any(word in kind.name for word in ("map<", "variant", "interval"))
+            order.append(F.expr(sql if has_order else f"CAST({sql} AS STRING)"))
     counted = Over.partitionBy(*(F.expr(key.sql) for key in keys)).orderBy(*order)
     position = F.when(F.expr(f"{tick} IS NOT NULL"), F.row_number().over(counted).cast("bigint") - 1)
     return frame.withColumn(POSITION, position)
 
 
-def order_sql(stream: Stream) -> list[str]:
-    """The order of tuples of equal time: by every other column; as text, if Spark has no order for its type."""
-    return [
-        _ordered(Expression.of_column(name).sql, kind) for name, kind in stream.columns.items() if name != stream.time
-    ]
-
-
-def _ordered(sql: str, kind: DataType) -> str:
-    has_order = not any(word in kind.name for word in ("map<", "variant", "interval"))
-    return sql if has_order else f"CAST({sql} AS STRING)"
-
-
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
-    """The input of `weave.tuples`: `tick`, the position if tuples are counted, `s0…` (the signature), `x0…`.
+    """Return the input of `weave`: `tick`, the position if tuples are counted, `s0…` (the signature), `x0…`.
 
     Tuples without a usable time pass every condition, so that they can be counted.
     """
@@ -117,7 +91,7 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
     if signature.where is not None:
         frame = frame.where(f"({signature.where.sql}) OR {tick} IS NULL")
     words = signature_sql(signature.predicates, is_tested=signature.only_signed)
-    found = frame.selectExpr(
+    tuples = frame.selectExpr(
         f"{tick} AS tick",
         *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
         *(f"{word} AS s{i}" for i, word in enumerate(words)),
@@ -125,5 +99,5 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
     )
     if signature.only_signed:
         wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(signature.wanting_bits) if bits]
-        found = found.where(" OR ".join(["tick IS NULL", *wanted]))
-    return found
+        tuples = tuples.where(" OR ".join(["tick IS NULL", *wanted]))
+    return tuples

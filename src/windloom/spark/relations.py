@@ -1,4 +1,9 @@
-"""Finds out whether a relation has changed, from the plans of two frames and their files, without reading a row."""
+"""Relations in a round: whether one has changed, streams that are joined with them, and versions on the driver.
+
+Whether a relation has changed is found from the plans of two frames and their files, without reading a row. Spark joins
+streams with relations as their tuples come in, before anything is projected. A version of a retroactive relation comes
+to the driver: one job projects what queries need, then the cells are made.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,11 @@ from windloom.weave.round_input import take_together, take_tuples
 #: The times at which files were last read, which do not matter.
 _READ_TIMES = re.compile(r"access_time=\d+")
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+#: A relation is sent to every executor, and no tuple is shuffled, unless Spark estimates it at more than this.
+BROADCAST_BYTES = 512 << 20
+#: From this size on, Spark's estimate means that it does not know the size.
+_UNKNOWN_BYTES = 1 << 62
+_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +63,7 @@ class SeenFrame:
 
 
 def _files_of(frame: DataFrame) -> str | None:
-    """Return paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not show
-    them.
-    """
+    """Return paths, sizes and times of all files that a frame reads; None if it reads or may read anything else."""
     try:
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         listings = []
@@ -68,16 +76,6 @@ def _files_of(frame: DataFrame) -> str | None:
     except Exception:  # a remote session does not show its plan, and not every index of files lists them
         return None
     return _READ_TIMES.sub("", "\n\n".join(listings))
-
-
-# Streams joined with relations as their tuples come in: by Spark, before anything is projected.
-
-#: A relation is sent to every executor, and no tuple is shuffled, unless Spark estimates it at more than this.
-BROADCAST_BYTES = 512 << 20
-#: From this size on, Spark's estimate means that it does not know the size.
-_UNKNOWN_BYTES = 1 << 62
-
-_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
 
 def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[str, DataFrame]) -> DataFrame:
@@ -127,9 +125,6 @@ class RoundFrames(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self.frames)
-
-
-# Brings a version of a relation to the driver: one job projects what queries need, then the cells are made.
 
 
 @dataclass(frozen=True, slots=True)

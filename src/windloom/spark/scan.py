@@ -19,8 +19,8 @@ from windloom.plan.plan import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.spark.collect import FetchResult, collected
 from windloom.spark.kept_tuples import RoundFiles, TupleKeeper, kept_beside
-from windloom.spark.native import partials_frame
-from windloom.spark.projection import Clock, clock, projected, timed_partials, without_time
+from windloom.spark.native import partials_frame, timed_partials
+from windloom.spark.projection import Clock, clock, projected, without_time
 from windloom.spark.relations import RoundFrames
 from windloom.state.frontiers import ON_TIME, LateBounds
 from windloom.state.state import State
@@ -119,13 +119,15 @@ class ScanJobs:
             for scan in plan.scans:
                 if _is_counted(scan):
                     continue
-                stream, clock = plan.stream(scan.stream), ticks.clock_of(scan)
+                stream = plan.stream(scan.stream)
                 # A clock, which sees tuples that no query wants, needs Spark.
+                is_unseen = plan.base_of(scan.stream) in ticks.unseen and _tells(scan)
+                clock = Clock(stream) if is_unseen else None
                 local = scan if isinstance(scan, WovenScan) and scan.local is not None and clock is None else None
                 paths = None if local is None else reading.files(scan.stream)
                 is_keyed = local is not None and reading.is_whole and bool(local.keyed)
                 while True:
-                    made, taken, held = list[ScanResult](), ScanResult(), size
+                    results, taken, cell_bytes = list[ScanResult](), ScanResult(), size
                     if paths is not None:
                         source = _file_chunks(scan, stream, paths, is_keyed=is_keyed)
                     else:
@@ -134,11 +136,11 @@ class ScanJobs:
                         with source as chunks:
                             before = reading.before.get(scan.stream, ON_TIME)
                             for taken in chunks.each(chunks.task(plan, before), chunks.chunks):
-                                made.append(taken)
-                                held += 0 if reading.limit is None else taken.nbytes
-                                if reading.limit is not None and held > reading.limit:
-                                    raise TooLargeError(stream.name, held, reading.limit)
-                        made = with_keyed_merged(made)
+                                results.append(taken)
+                                cell_bytes += 0 if reading.limit is None else taken.nbytes
+                                if reading.limit is not None and cell_bytes > reading.limit:
+                                    raise TooLargeError(stream.name, cell_bytes, reading.limit)
+                        results = with_keyed_merged(results)
                         break
                     except NotKeyedError:
                         is_keyed = False
@@ -146,21 +148,21 @@ class ScanJobs:
                         if paths is None:
                             raise
                         paths = None
-                ticks.add(scan, made, clock if chunks.fetched.at_once else None)
+                ticks.add(scan, results, clock if chunks.fetched.at_once else None)
                 if chunks.only:
                     tuples[scan.number] = timed_tuples(chunks.only[0])[0]
-                parts += made
-                size += 0 if reading.limit is None else sum(part.nbytes for part in made)
-                del made, taken  # so that the memory of cells is freed while they are merged
-            found = ticks.found()
+                parts += results
+                size += 0 if reading.limit is None else sum(part.nbytes for part in results)
+                del results, taken  # so that the memory of cells is freed while they are merged
+            by_stream = ticks.of_all()
             taken = take_together(parts) if parts else ScanResult()
             return RoundScans(
                 taken,
-                {name: tick.last for name, tick in found.items() if tick.last is not None},
-                {name: tick.first for name, tick in found.items() if tick.first is not None},
-                {name: tick.untimed for name, tick in found.items() if tick.untimed},
+                {name: tick.last for name, tick in by_stream.items() if tick.last is not None},
+                {name: tick.first for name, tick in by_stream.items() if tick.first is not None},
+                {name: tick.untimed for name, tick in by_stream.items() if tick.untimed},
                 tuples,
-                counted_events(plan, taken.scanned, found),
+                counted_events(plan, taken.scanned, by_stream),
             )
 
 
@@ -194,7 +196,7 @@ def _take_partials(plan: Plan, scan: NativeScan, before: LateBounds, table: pa.T
 
 @contextmanager
 def _file_chunks(scan: Scan, stream: Stream, paths: Sequence[str], *, is_keyed: bool) -> Iterator[_Chunks]:
-    """The tuples of files, read without Spark; with `is_keyed`, they may be put in order for folds."""
+    """Give the tuples of files, read without Spark; with `is_keyed`, they may be put in order for folds."""
     assert isinstance(scan, WovenScan)
     choice = KeyedChoice(scan) if is_keyed else None
     threads = os.cpu_count() or 1
@@ -226,7 +228,7 @@ def _spark_chunks(
     keeper: TupleKeeper | None,
     reading: RoundReading,
 ) -> Iterator[_Chunks]:
-    """The tuples of a frame, or its partials. Tuples that are kept are read beside them, or handed over in passing."""
+    """Give the tuples of a frame, or its partials; tuples to be kept are read beside them, or passed on on the way."""
     stream = plan.stream(scan.stream)
     if clock is not None and isinstance(frames, RoundFrames):
         frame = frames.watched(scan.stream, clock.watching)  # the tuples as they came
@@ -241,10 +243,10 @@ def _spark_chunks(
     with kept_beside(plan, scan, frames, keeper, reading.kept_files) as (left, own_keeper):
         assert isinstance(left, WovenScan)
         tables = collected(projected(left, stream, frame), what, fetched)
-        yield _Chunks(left, _handed_over(tables, left, own_keeper, only), fetched=fetched, only=only)
+        yield _Chunks(left, _pass_on(tables, left, own_keeper, only), fetched=fetched, only=only)
 
 
-def _handed_over(
+def _pass_on(
     tables: Iterable[pa.Table], scan: WovenScan, keeper: TupleKeeper | None, only: list[pa.Table]
 ) -> Iterator[pa.Table]:
     for number, table in enumerate(tables):
@@ -255,19 +257,17 @@ def _handed_over(
 
 
 class _StreamTicks:
-    """The ticks that the tuples of each stream span: from scans that see all of them, observed by Spark, or by jobs."""
+    """The ticks that the tuples of each stream span: from scans that see all of them, observed by Spark, or by jobs.
+
+    `unseen` are the bases of streams whose tuples nothing has seen completely yet.
+    """
 
     def __init__(self, plan: Plan, frames: Mapping[str, DataFrame], reading: RoundReading) -> None:
         self._plan, self._frames, self._reading = plan, frames, reading
         self._streams = {stream.name: stream for stream in (*plan.streams, *reading.timed)}
         seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
-        self._unseen = {stream.name for stream in reading.timed} - seeing | bases_unread(plan)
+        self.unseen = {stream.name for stream in reading.timed} - seeing | bases_unread(plan)
         self._ticks: dict[str, Ticks] = {}
-
-    def clock_of(self, scan: Scan) -> Clock | None:
-        """Return a clock if this scan may observe a stream of which no scan sees all tuples."""
-        is_needed = self._plan.base_of(scan.stream) in self._unseen and _tells(scan)
-        return Clock(self._plan.stream(scan.stream)) if is_needed else None
 
     def add(self, scan: Scan, parts: Sequence[ScanResult], clock: Clock | None) -> None:
         """Add the ticks that a scan has read, and those that its clock has observed."""
@@ -282,11 +282,11 @@ class _StreamTicks:
         if observed is not None:
             # A scan of the stream itself counts tuples without a time; a scan of an enriched stream does not see all.
             self._add(base, replace(observed, untimed=0 if is_base else observed.untimed))
-            self._unseen.remove(base)
+            self.unseen.remove(base)
 
-    def found(self) -> dict[str, Ticks]:
+    def of_all(self) -> dict[str, Ticks]:
         """Return the ticks of all streams, after looking for those that nothing has seen yet."""
-        for name in self._unseen:
+        for name in self.unseen:
             observed = clock(self._streams[name], self._frames[name])
             self._add(name, replace(observed, untimed=0 if name in self._ticks else observed.untimed))
         for name in self._ticks:
@@ -302,22 +302,22 @@ class _StreamTicks:
 
 
 def bases_unread(plan: Plan) -> set[str]:
-    """Streams that are read only through enriched streams: no scan sees their tuples as they came."""
+    """Return streams that are read only through enriched streams: no scan sees their tuples as they came."""
     read = {scan.stream for scan in plan.scans if not _is_counted(scan)}
     return {stream.base for stream in plan.enriched if stream.name in read and stream.base not in read}
 
 
 def counted_events(plan: Plan, scanned: Mapping[int, ScanCounts], ticks: Mapping[str, Ticks]) -> dict[str, int]:
     """Return the number of tuples of each stream, counted by a scan that sees all of them, or else by Spark."""
-    found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
+    events = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
     for scan in plan.scans:
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
-            found[scan.stream] = scanned[scan.number].tuples
-    return found
+            events[scan.stream] = scanned[scan.number].tuples
+    return events
 
 
 def _tells(scan: Scan) -> bool:
-    """Whether the scan reports how far its stream has come."""
+    """Return whether the scan reports how far its stream has come."""
     return isinstance(scan, WovenScan) or scan.tells
 
 

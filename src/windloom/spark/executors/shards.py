@@ -24,8 +24,8 @@ from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.spark.frames import union_all
 from windloom.spark.kept_tuples import TupleKeeper, keep_by_spark, keeping_scan
-from windloom.spark.native import partials_frame
-from windloom.spark.projection import clock, projected, timed_partials, with_positions, without_time
+from windloom.spark.native import partials_frame, timed_partials
+from windloom.spark.projection import clock, projected, with_positions, without_time
 from windloom.spark.scan import bases_unread, counted_events
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
 from windloom.weave.round_input import ScanResult, take_partials, take_together, take_tuples

@@ -1,4 +1,11 @@
-"""One Spark job makes the rows of all row queries of a round; the rows become blocks."""
+"""One Spark job makes the rows of all row queries of a round; the rows become blocks.
+
+In a batch run, Spark reads the tuples of strands or, if they are few, they are fetched once for all queries.
+
+For a round of a few thousand tuples, Spark takes longer to plan, compile and shuffle than to compute. So if few tuples
+are read, every strand is one partition, nothing is shuffled or broadcast, and expressions are interpreted: bounds of
+windows differ in every round, and code for them would be compiled each time. Answers do not depend on this.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +28,33 @@ from windloom.model.expression import Expression
 from windloom.model.rows import RowInput
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, arrow_type
-from windloom.plan.plan import Plan, Shape
-from windloom.plan.rows import PlannedRows
+from windloom.plan.plan import Plan
 from windloom.spark.collect import collected, estimated_bytes
 from windloom.spark.frames import arrow_frame, slot_names
 from windloom.spark.native import instant_sql, tick_sql
 from windloom.spark.projection import without_time
 from windloom.spark.rows.lifetimes import answers_sql, lifetimes_sql, partials_sql
-from windloom.spark.rows.sql import Asking, ends_sql
+from windloom.spark.rows.sql import RowQuestion, ends_sql
 from windloom.state.cells import Cells, merge_all
 from windloom.state.tuple_store import ReportedWindows
 
 #: The column that says which query a row of the job belongs to.
 _TAG = "__query"
+#: Up to this number, the tuples of all strands together count as few.
+FEW_TUPLES = 200_000
+#: Streams may have few tuples if Spark estimates all of them together at less than this.
+_FEW_BYTES = 16 << 20
+#: Listing files must not become a separate job, however many there are.
+_LARGE = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "10000"}
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.shuffle.partitions": "1",
+    **_LARGE,
+}
 
 
 @dataclass(slots=True)
@@ -46,24 +67,24 @@ class TupleViews:
     spark: SparkSession
     tuples: Callable[[RowInput, int, int], tuple[object, Callable[[], DataFrame]]]
     has_rounds: bool
-    _made: dict[object, str] = field(default_factory=dict)
+    _names: dict[object, str] = field(default_factory=dict)
     _scope: ExitStack = field(default_factory=ExitStack)
 
     def view(self, strand: RowInput, begin: int, end: int) -> str:
         key, make = self.tuples(strand, begin, end)
-        if key not in self._made:
+        if key not in self._names:
             name = f"__windloom_{uuid4().hex}"
             make().createOrReplaceTempView(name)
             self._scope.callback(self.spark.catalog.dropTempView, name)
-            self._made[key] = name
-        return self._made[key]
+            self._names[key] = name
+        return self._names[key]
 
     def analysed(self, text: str) -> DataFrame:
         try:
             return self.spark.sql(text)
         finally:
             self._scope.close()
-            self._made = {}
+            self._names = {}
 
 
 def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
@@ -75,22 +96,22 @@ def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -
     def instant(ticks: str) -> str:
         return ticks if time is None else instant_sql(ticks, time)
 
-    planned, asking = asked.planned, _asking(asked, views, instant)
+    planned, question = asked.planned, _question(asked, views, instant)
     if planned.is_aggregated:
-        return answers_sql(asking, planned)
-    return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(asking, planned.orders)
+        return answers_sql(question, planned)
+    return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(question, planned.orders)
 
 
-def _asking(asked: ReportedWindows, views: TupleViews, instant: Callable[[str], str] = str) -> Asking:
+def _question(asked: ReportedWindows, views: TupleViews, instant: Callable[[str], str] = str) -> RowQuestion:
     span = asked.span
-    return Asking(asked.planned.rows, span, views.view, instant, follows=views.has_rounds and span.follows)
+    return RowQuestion(asked.planned.rows, span, views.view, instant, follows=views.has_rounds and span.follows)
 
 
 def row_summaries(plan: Plan, asked: Sequence[ReportedWindows], views: TupleViews) -> dict[str, Cells]:
     """Return partials of the rows that enter, by the query that aggregates them; there is one job per query."""
     cells_by_query = {}
     for asked_rows in asked:
-        frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
+        frame = views.analysed(partials_sql(_question(asked_rows, views), asked_rows.planned))
         parts = [
             summarised(asked_rows.planned, plan, table)
             for table in collected(frame, f"the partials of '{asked_rows.planned.name}'")
@@ -106,72 +127,33 @@ def row_blocks(plan: Plan, asked: Sequence[ReportedWindows], views: TupleViews) 
     if not asked:
         return
     shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
-    columns = [_columns(shape) for shape in shapes]
-    texts = [rows_sql(asked_rows, views, shape.time) for asked_rows, shape in zip(asked, shapes, strict=True)]
-    slots = [slot_names(kind for _, kind in columns_of_query) for columns_of_query in columns]
-    kinds = {
-        slot: kind
-        for columns_of_query, names in zip(columns, slots, strict=True)
-        for slot, (_, kind) in zip(names, columns_of_query, strict=True)
-    }
-    parts = [
-        _united(number, *columns_of_query, kinds)
-        for number, columns_of_query in enumerate(zip(texts, columns, slots, strict=True))
-    ]
+    slots, names, kinds = [], [], dict[str, str]()  # columns of all queries share slots by type
+    for shape in shapes:
+        fields = [("window_start", shape.time), ("window_end", shape.time)]
+        fields += [(f"c{index}", kind) for index, (_, kind) in enumerate(shape.groups + shape.columns)]
+        slots.append(slot_names(kind.name for _, kind in fields))
+        names.append({slot: name for slot, (name, _) in zip(slots[-1], fields, strict=True)})
+        kinds |= {slot: kind.name for slot, (_, kind) in zip(slots[-1], fields, strict=True)}
+    parts = []
+    for number, (asked_rows, shape) in enumerate(zip(asked, shapes, strict=True)):
+        selected = [
+            f"{names[number][slot] if slot in names[number] else f'CAST(NULL AS {kinds[slot]})'} AS {slot}"
+            for slot in sorted(kinds)
+        ]
+        text = rows_sql(asked_rows, views, shape.time)
+        parts.append(f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))")
     frame = views.analysed(" UNION ALL ".join(parts))
     shown = ", ".join(f"'{asked_rows.planned.name}'" for asked_rows in asked[:3])
     for table in collected(frame, f"the rows of {shown}"):
         for number, asked_rows in enumerate(asked):
             mine = table if len(asked) == 1 else table.filter(pc.equal(table[_TAG], number))
             if mine.num_rows:
-                yield _block(asked_rows.planned, shapes[number], mine.select(list(slots[number])))
-
-
-def _columns(shape: Shape) -> list[tuple[str, str]]:
-    """Return the names of columns within the text, and their types."""
-    edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
-    return [*edges, *((f"c{index}", kind.name) for index, (_, kind) in enumerate(shape.groups + shape.columns))]
-
-
-def _united(
-    number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
-) -> str:
-    """Return the rows of one query, with the slots of all queries: columns share slots by type."""
-    names_by_slot = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
-    selected = [
-        f"{names_by_slot[slot]} AS {slot}" if slot in names_by_slot else f"CAST(NULL AS {kinds[slot]}) AS {slot}"
-        for slot in sorted(kinds)
-    ]
-    return f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))"
-
-
-def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
-    """Return rows in the types of their shape: Spark returns timestamps in the zone of the session."""
-    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-    schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
-    named = table.rename_columns([name for name, _ in columns]).cast(schema)
-    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)
-
-
-# Sessions for the jobs of row queries: few tuples are joined by one task, without generated code.
-#
-# For a round of a few thousand tuples, Spark takes longer to plan, compile and shuffle than to compute. So if few
-# tuples are read, every strand is one partition, nothing is shuffled or broadcast, and expressions are interpreted:
-# bounds of windows differ in every round, and code for them would be compiled each time. Answers do not depend on this.
-
-#: Up to this number, the tuples of all strands together count as few.
-FEW_TUPLES = 200_000
-_SMALL = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.join.preferSortMergeJoin": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-}
-#: Listing files must not become a separate job, however many there are.
-_LARGE = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "10000"}
+                planned, shape = asked_rows.planned, shapes[number]
+                columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+                # In the types of the shape: Spark returns timestamps in the zone of the session.
+                schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
+                rows = mine.select(list(slots[number])).rename_columns(schema.names).cast(schema)
+                yield Block(planned.shape, (planned.name,), np.array([0, rows.num_rows], np.int64), rows)
 
 
 class JobSessions:
@@ -179,34 +161,25 @@ class JobSessions:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._made: dict[bool, SparkSession] = {}
+        self._sessions: dict[bool, SparkSession] = {}
 
     def of(self, *, is_few: bool) -> SparkSession:
         """Return the session for a job that reads few tuples, or many."""
-        if is_few not in self._made:
-            self._made[is_few] = _cloned(self._spark, _SMALL if is_few else _LARGE)
-        return self._made[is_few]
+        if is_few not in self._sessions:
+            try:
+                java: Any = self._spark._jsparkSession
+                session = SparkSession(self._spark.sparkContext, java.cloneSession())
+            except Exception:  # a remote session cannot be cloned
+                session = self._spark
+            else:
+                for name, value in (_SMALL if is_few else _LARGE).items():
+                    session.conf.set(name, value)
+            self._sessions[is_few] = session
+        return self._sessions[is_few]
 
     def forget(self) -> None:
         """Forget the sessions, so that the next job sees what the user has registered since."""
-        self._made = {}
-
-
-def _cloned(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
-    try:
-        java: Any = spark._jsparkSession
-        session = SparkSession(spark.sparkContext, java.cloneSession())
-    except Exception:  # a remote session cannot be cloned
-        return spark
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    return session
-
-
-# The tuples of strands in a batch run: read by Spark or, if they are few, fetched once for all queries.
-
-#: Streams may have few tuples if Spark estimates all of them together at less than this.
-_FEW_BYTES = 16 << 20
+        self._sessions = {}
 
 
 def batch_views(
@@ -217,33 +190,30 @@ def batch_views(
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:
             wanted.setdefault(strand.stream, set()).update(strand.columns)
-    projected = {name: _projected(streams[name], frames[name], sorted(columns)) for name, columns in wanted.items()}
-    fetched = _fetched(projected)
-    if fetched is None:
-        for name in wanted:
-            row = frames[name].select(F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")).collect()[0]
-            _check_times(streams[name], int(row["n"]))
-        session = next(iter(projected.values())).sparkSession
-        return TupleViews(session, lambda strand, begin, end: _of(strand, projected), has_rounds=False)
-    session = JobSessions(next(iter(projected.values())).sparkSession).of(is_few=True)
-    fetched_frames = {}
-    for name, table in fetched.items():
-        _check_times(streams[name], table.column(TICK).null_count)
-        ddl = ", ".join(f"{Expression.of_column(columns).sql} {kind}" for columns, kind in projected[name].dtypes)
-        fetched_frames[name] = arrow_frame(session, table, ddl).coalesce(1)
-    return TupleViews(session, lambda strand, begin, end: _of(strand, fetched_frames), has_rounds=False)
+    tuples = {}
+    for name, columns in wanted.items():
+        selected = (Expression.of_column(column).sql for column in sorted(columns))
+        tuples[name] = frames[name].selectExpr(*selected, f"{tick_sql(streams[name])} AS {TICK}")
+    session, fetched = next(iter(tuples.values())).sparkSession, _fetch_few(tuples)
+    if fetched is not None:
+        session = JobSessions(session).of(is_few=True)
+    for name in wanted:
+        if fetched is None:
+            untimed = F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")
+            count = int(frames[name].select(untimed).collect()[0]["n"])
+        else:
+            count = fetched[name].column(TICK).null_count
+        if count:
+            raise without_time(streams[name], count)
+        if fetched is not None:
+            ddl = ", ".join(f"{Expression.of_column(column).sql} {kind}" for column, kind in tuples[name].dtypes)
+            tuples[name] = arrow_frame(session, fetched[name], ddl).coalesce(1)
+    return TupleViews(
+        session, lambda strand, begin, end: (strand.stream, lambda: tuples[strand.stream]), has_rounds=False
+    )
 
 
-def _of(strand: RowInput, frames: Mapping[str, DataFrame]) -> tuple[object, Callable[[], DataFrame]]:
-    return strand.stream, lambda: frames[strand.stream]
-
-
-def _projected(stream: Stream, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    selected = (Expression.of_column(name).sql for name in columns)
-    return frame.selectExpr(*selected, f"{tick_sql(stream)} AS {TICK}")
-
-
-def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
+def _fetch_few(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
     """Return the tuples of all streams; None if they may be many."""
     sizes = [estimated_bytes(frame) for frame in frames.values()]
     if any(size is None for size in sizes) or sum(size or 0 for size in sizes) > _FEW_BYTES:
@@ -255,8 +225,3 @@ def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
         if left < 0:
             return None
     return tables
-
-
-def _check_times(stream: Stream, untimed: int) -> None:
-    if untimed:
-        raise without_time(stream, untimed)

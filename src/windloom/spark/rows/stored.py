@@ -1,4 +1,4 @@
-"""The tuples of strands, from the files in which a stream keeps them."""
+"""The tuples of strands, from the files in which a stream keeps them: for row queries, questions and later queries."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class StoredTuples:
         def tuples(strand: RowInput, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
             stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
             if is_few:
-                files_of_stream = list(files[strand.stream].values())
-                return stream.name, lambda: self._held(spark, stream, columns, files_of_stream)
+                own = list(files[strand.stream].values())
+                return stream.name, lambda: self.frame(spark, stream, columns, own, on_driver=True)
             named = _files(kept, strand, begin, end)
             key = (stream.name, tuple(file.name for file in named))
             return key, lambda: self.frame(spark, stream, columns, named)
@@ -73,26 +73,32 @@ class StoredTuples:
         return TupleViews(spark, tuples, has_rounds=True)
 
     def frame(
-        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
+        self,
+        spark: SparkSession,
+        stream: Stream,
+        columns: Sequence[str],
+        files: Sequence[TupleFile],
+        *,
+        on_driver: bool = False,
     ) -> DataFrame:
-        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
-        ddl = _ddl(stream, columns)
-        if files:
-            paths = [spark_path(self.folder.place, file.name) for file in files]
+        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them.
+
+        With `on_driver`, the driver reads them now.
+        """
+        fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
+        ddl = ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
+        if files and on_driver:
+            frame = arrow_frame(spark, self.table(stream, columns, files), ddl).coalesce(1)
+        elif files:
+            paths = [f"{self.folder.place}/{file.name}" for file in files]
+            if not is_remote(self.folder.place):
+                paths = [local_path(Path(path)) for path in paths]
             # Damage is an error, never a wrong row. The schema is given, so that no job must look for it in the files.
             frame = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
         else:
             frame = spark.createDataFrame([], ddl)
-        return _named(frame, stream, columns)
-
-    def _held(
-        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
-    ) -> DataFrame:
-        """Return what `frame` does, read on the driver."""
-        if not files:
-            return self.frame(spark, stream, columns, files)
-        frame = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
-        return _named(frame.coalesce(1), stream, columns)
+        named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
+        return frame.selectExpr(*named, TICK, ROUND)
 
     def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
         """Return columns of the tuples in some files, with their names in the files, then `__tick` and `__round`."""
@@ -108,9 +114,7 @@ class StoredTuples:
         return table.select(names).combine_chunks()
 
     def near(self, kept: TupleStores, asked_rows: ReportedWindows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
-        """Return an interval join that the driver makes, with its tuples; None for other queries, and for very many
-        tuples.
-        """
+        """Return an interval join that the driver makes, with its tuples; None for others, or for very many tuples."""
         join = near_join(asked_rows.planned, self.streams)
         if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
@@ -144,28 +148,9 @@ def _files(kept: TupleStores, strand: RowInput, begin: int, end: int) -> tuple[T
     return kept[strand.stream].between(begin, end) if strand.stream in kept else ()
 
 
-def _ddl(stream: Stream, columns: Sequence[str]) -> str:
-    fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
-    return ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
-
-
-def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
-    """Return the columns under the names that the stream has for them."""
-    named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
-    return frame.selectExpr(*named, TICK, ROUND)
-
-
-def spark_path(place: str, name: str) -> str:
-    """Return a file of a checkpoint in the form that Spark takes literally."""
-    return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)
-
-
-# Cells and rows from tuples that are kept, for questions and for queries that are added later.
-
-
 @dataclass(frozen=True, slots=True)
 class SparkHistory:
-    """Makes cells and rows from kept tuples, if no cells were kept."""
+    """Makes cells and rows from kept tuples, if no cells were kept: for questions, and queries that are added later."""
 
     stored: StoredTuples
 
@@ -179,20 +164,17 @@ class SparkHistory:
             (scan,) = stream_plan.scans
             if isinstance(scan, WovenScan) and _is_plain(scan, stream):
                 woven = take_tuples(stream_plan, scan, self._read(scan, stream, files, tick)).cells
-            else:
-                woven = self._by_spark(stream_plan, stream, files, tick)
+            else:  # expressions that only Spark can evaluate
+                sets = stream_plan.sets
+                columns = {stream.time, *(column for partial_set in sets for column in columns_of(partial_set))}
+                spark, names = self.stored.sessions.of(is_few=False), sorted(columns & stream.columns.keys())
+                frame = self.stored.frame(spark, stream, names, files).where(f"{TICK} >= {tick}L")
+                timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
+                scanned = ScanJobs().take_in(replace(stream_plan, streams=(timed,)), {name: frame}, None, State())
+                woven = scanned.taken.cells
             numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
             cells_by_set |= {numbers[index]: cells for index, cells in woven.items()}
         return cells_by_set
-
-    def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
-        """Return the cells, made by Spark, for expressions that only Spark can evaluate."""
-        spark = self.stored.sessions.of(is_few=False)
-        columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
-        columns = [name for name in columns if name in stream.columns]
-        frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
-        timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
-        return ScanJobs().take_in(replace(plan, streams=(timed,)), {stream.name: frame}, None, State()).taken.cells
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
         """Return projected tuples, read on the driver, for scans that project columns and nothing else."""

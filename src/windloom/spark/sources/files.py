@@ -1,12 +1,13 @@
-"""Follows a directory: the files that appear in it, as a streaming DataFrame with the declared columns of a stream.
+"""Files of a stream: directories that are followed, and Parquet files that the driver can read without Spark.
 
-The files that are there at the start determine the format and the columns; later files must be like them. Files should
-appear complete (be renamed into place), because a file is read once, when it is first seen.
+The files that appear in a directory become a streaming DataFrame with the declared columns of a stream. Those that are
+there at the start determine the format and the columns; later files must be like them. Files should appear complete (be
+renamed into place), because a file is read once, when it is first seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,8 +22,20 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.sources.read import FORMATS, DataSource, files_in, find_format, local_path, look_at, separator_of
+from windloom.spark.sources.read import FORMATS, DataSource, files_in, find_format, local_path, look_at
 from windloom.weave.files import readable_columns
+
+_FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+#: Options that do not change what is read; those of streams decide which files belong to which micro-batch.
+_OPTIONS = {"path", "paths"}
+_STREAM_OPTIONS = {
+    *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
+    *("discardcachedinputratio", "cleansource", "sourcearchivedir", "basepath", "__globpaths__"),
+}
+#: The property in which the thread of a micro-batch finds the streaming query that it belongs to.
+_QUERY_ID = "sql.streaming.queryId"
+#: With this setting, Spark converts times written by other programs to the zone of the session.
+_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,7 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
         path, _, pattern = path.rpartition("/")
         directory = Path(path or ".")
     if "://" in path:
-        return _unseen(stream, path, _wanted(stream, path, pattern))
+        return _unseen(stream, path, path, pattern)
     if not directory.is_dir():
         raise WindloomError(
             f"stream '{stream.name}': there is no directory '{directory}' to follow",
@@ -72,58 +85,32 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
         )
     files = [file for file in files_in(directory) if pattern is None or fnmatchcase(file.name, pattern)]
     if not files:
-        return _unseen(stream, local_path(directory), _wanted(stream, str(directory), pattern))
+        return _unseen(stream, local_path(directory), str(directory), pattern)
     source = look_at(stream, directory, files)
-    return FileStream(source, pattern or _endings(files), source.format not in ("csv", "json"))
+    if pattern is None:
+        # Names that end like these; other files that appear in the directory are ignored.
+        endings = set()
+        for suffixes in (file.suffixes for file in files):
+            first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
+            endings.add("".join(suffixes[first:]))  # such as `.csv.gz`
+        pattern = f"*{endings.pop()}" if len(endings) == 1 else "*{" + ",".join(sorted(endings)) + "}"
+    return FileStream(source, pattern, source.format not in ("csv", "json"))
 
 
-def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
+def _unseen(stream: Stream, place: str, path: str, pattern: str | None) -> FileStream:
     """Return a directory without files: text is assumed to have a header, and columns to be as declared."""
-    kind, suffix = find_format([Path(pattern)], stream)
-    return FileStream(DataSource(stream, path, kind, separator_of(suffix), has_header=True), pattern)
-
-
-def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
     if pattern is None:
         raise WindloomError(
             f"stream '{stream.name}': nothing tells the format of the files in '{path}'",
             "names that begin with '.' or '_' do not count, and there is no other file yet",
             f"say which files are to come, for example --stream '{stream.name}={path.rstrip('/')}/*.parquet'",
         )
-    return pattern
-
-
-def _endings(files: Sequence[Path]) -> str:
-    """Return a pattern for names like these; other files that appear in the directory are ignored."""
-    endings = sorted({"".join(_ending(file)) for file in files})
-    return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
-
-
-def _ending(file: Path) -> Sequence[str]:
-    """Return the part of the name from the ending that shows the format, such as `.csv.gz`."""
-    suffixes = file.suffixes
-    first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
-    return suffixes[first:]
-
-
-# Parquet files of this machine that a frame reads as they are: the driver can read them without Spark.
-
-_FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-#: Options that do not change what is read; those of streams decide which files belong to which micro-batch.
-_OPTIONS = {"path", "paths"}
-_STREAM_OPTIONS = {
-    *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
-    *("discardcachedinputratio", "cleansource", "sourcearchivedir", "basepath", "__globpaths__"),
-}
-#: The property in which the thread of a micro-batch finds the streaming query that it belongs to.
-_QUERY_ID = "sql.streaming.queryId"
-#: With this setting, Spark converts times written by other programs to the zone of the session.
-_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
+    return FileStream(DataSource(stream, place, *find_format([Path(pattern)], stream), has_header=True), pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The files of a frame that selects columns of Parquet files, and does nothing else."""
+    """The files of this machine of a frame that selects columns of Parquet files, and does nothing else."""
 
     frame: DataFrame
     location: Any  # Spark's index of the files
@@ -135,7 +122,7 @@ class LocalFiles:
             if not _is_local(frame.sparkSession):
                 return None
             plan = frame._jdf.queryExecution().analyzed()
-            while _name(plan) == "Project" and _only_selects(plan):
+            while _only_selects(plan):
                 plan = plan.child()
             location = _location(plan, _OPTIONS)
         except Exception:  # a remote session does not show its plan
@@ -145,7 +132,7 @@ class LocalFiles:
 
     def paths(self) -> list[str] | None:
         """Return the files in Spark's order; None if Spark would not read them now, because it holds their rows."""
-        if _converts(self.frame.sparkSession) or _is_held(self.frame):
+        if _converts(self.frame.sparkSession) or _is_persisted(self.frame):
             return None
         return _paths(self.frame.sparkSession, self.location)
 
@@ -172,20 +159,16 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
             return None
         plan = spark._jsparkSession.streams().get(query).streamingQuery().lastExecution().analyzed()
         if query not in depths:
-            depths[query] = _depth(plan) if _is_local(spark) else None
+            depth, node = 0, plan
+            while _name(node) == "WriteToMicroBatchDataSourceV1" or _only_selects(node):
+                node, depth = node.child(), depth + 1
+            is_plain = _is_local(spark) and _location(node, _OPTIONS | _STREAM_OPTIONS) is not None
+            depths[query] = depth if is_plain else None
         for _ in range(depths[query] or 0):
             plan = plan.child()
         return None if depths[query] is None else _paths(spark, plan.relation().location())
     except Exception:  # these are internals of Spark, so any step may be missing
         return None
-
-
-def _depth(plan: Any) -> int | None:
-    """Return how deep the reading of plain files lies in the plan of a micro-batch; None if there is anything else."""
-    depth = 0
-    while _name(plan) == "WriteToMicroBatchDataSourceV1" or (_name(plan) == "Project" and _only_selects(plan)):
-        plan, depth = plan.child(), depth + 1
-    return None if _location(plan, _OPTIONS | _STREAM_OPTIONS) is None else depth
 
 
 def _is_local(spark: SparkSession) -> bool:
@@ -218,7 +201,7 @@ def _location(plan: Any, harmless: set[str]) -> Any | None:
     return relation.location() if is_plain else None
 
 
-def _is_held(frame: DataFrame) -> bool:
+def _is_persisted(frame: DataFrame) -> bool:
     """Return whether Spark has persisted the frame, or one that it selects from: the files may have changed since."""
     if frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty():
         return False
@@ -229,16 +212,19 @@ def _is_held(frame: DataFrame) -> bool:
     return _name(plan) == "InMemoryRelation"
 
 
-def _only_selects(project: Any) -> bool:
-    chosen = project.projectList()
-    return all(_is_column(chosen.apply(i)) for i in range(chosen.length()))
-
-
-def _is_column(chosen: Any) -> bool:
-    """Return whether this is a column under its own name; in a micro-batch, Spark renumbers columns by such aliases."""
-    if _name(chosen) == "Alias":
-        return _name(chosen.child()) == "AttributeReference" and str(chosen.name()) == str(chosen.child().name())
-    return _name(chosen) == "AttributeReference"
+def _only_selects(plan: Any) -> bool:
+    """Return whether the plan selects columns under their own names, and does nothing else."""
+    if _name(plan) != "Project":
+        return False
+    for index in range(plan.projectList().length()):
+        column = plan.projectList().apply(index)
+        if _name(column) == "Alias":  # in a micro-batch, Spark renumbers columns by aliases of the same name
+            if str(column.name()) != str(column.child().name()):
+                return False
+            column = column.child()
+        if _name(column) != "AttributeReference":
+            return False
+    return True
 
 
 def _name(node: Any) -> str:

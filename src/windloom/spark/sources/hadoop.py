@@ -58,18 +58,14 @@ class HadoopStorage:
         self._jvm = context._jvm
         conf = context._jsc.hadoopConfiguration()
         self._fs = self._path("").getFileSystem(conf)
-        self._context = self._file_context(conf)
+        # An API that renames onto an existing file atomically; not every file system has it.
+        self._context: Any | None = None
+        with suppress(Py4JJavaError):
+            self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
         rename = self._jvm.org.apache.hadoop.fs.Options.Rename
         self._overwrite = context._gateway.new_array(rename, 1)
         self._overwrite[0] = rename.OVERWRITE
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
-
-    def _file_context(self, conf: Any) -> Any | None:
-        """Return an API that renames onto an existing file atomically; not every file system has it."""
-        try:
-            return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
-        except Py4JJavaError:
-            return None
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
@@ -121,25 +117,15 @@ class HadoopStorage:
             )
 
     def list(self, folder: str) -> list[str]:
-        path = self._path(folder)
-        try:
-            if not self._fs.exists(path):
-                return []
-            names = [listStatu.getPath().getName() for listStatu in self._fs.listStatus(path) if listStatu.isFile()]
-        except Py4JJavaError as error:
-            raise _failed("read", self.root, folder, error) from error
-        return sorted(name for name in names if not name.startswith("."))
+        return sorted(self.sizes(folder))
 
     def sizes(self, folder: str) -> dict[str, int]:
         path = self._path(folder)
         try:
             if not self._fs.exists(path):
                 return {}
-            sizes = {
-                listStatu.getPath().getName(): int(listStatu.getLen())
-                for listStatu in self._fs.listStatus(path)
-                if listStatu.isFile()
-            }
+            files = [status for status in self._fs.listStatus(path) if status.isFile()]
+            sizes = {status.getPath().getName(): int(status.getLen()) for status in files}
         except Py4JJavaError as error:
             raise _failed("read", self.root, folder, error) from error
         return {name: size for name, size in sizes.items() if not name.startswith(".")}
@@ -159,11 +145,16 @@ class HadoopStorage:
             raise _failed("delete", self.root, name, error) from error
 
     def lock(self, owner: str) -> None:
-        holder = self._held()
+        holder = self._lock_holder()
         if holder is not None and time.time() - holder[1] < STALE_SECONDS:
             raise refuse_second(self.root, holder[0])
-        if holder is None and not self._create_lock():
-            raise refuse_second(self.root, _STARTING)
+        if holder is None:
+            try:  # only this step is atomic between two owners
+                is_first = bool(self._fs.createNewFile(self._path(LOCK_FILE)))
+            except Py4JJavaError as error:
+                raise _failed("write", self.root, LOCK_FILE, error) from error
+            if not is_first:
+                raise refuse_second(self.root, _STARTING)
         self._write_lock(owner)
         ended = threading.Event()
         thread = threading.Thread(target=self._renew, args=(owner, ended), name="windloom-lock", daemon=True)
@@ -184,7 +175,7 @@ class HadoopStorage:
             with suppress(WindloomError, Py4JError):
                 self._write_lock(owner)
 
-    def _held(self) -> tuple[str, float] | None:
+    def _lock_holder(self) -> tuple[str, float] | None:
         """Return the owner of the lock, and the time of its last renewal; None if nobody holds it."""
         lock = self.read(LOCK_FILE)
         if lock is None:
@@ -193,13 +184,6 @@ class HadoopStorage:
         if owner:
             return owner, float(renewed)
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
-
-    def _create_lock(self) -> bool:
-        """Create the lock; False if another owner was first. Only this step is atomic between two owners."""
-        try:
-            return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
-        except Py4JJavaError as error:
-            raise _failed("write", self.root, LOCK_FILE, error) from error
 
     def _write_lock(self, owner: str) -> None:
         self.write(LOCK_FILE, f"{owner}\n{time.time()}".encode())

@@ -78,7 +78,7 @@ class SparkOffsets:
         return None if old is None else ExpectedInput(_records(old, new))
 
     def _files(self, index: int, entry: int) -> list[str]:
-        """Return the files of one entry of a source's log; raise OSError if it is gone."""
+        """Return the local files of one entry of a source's log; raise OSError if it is gone."""
         folder = self.checkpoint / "sources" / str(index)
         plain = folder / str(entry)
         if plain.exists():
@@ -88,8 +88,14 @@ class SparkOffsets:
                 size = merged.seek(0, 2)
                 merged.seek(max(0, size - TAIL))
                 lines = merged.read().splitlines()[1:]  # the first line may be incomplete, or the version
-        entries = (json.loads(line) for line in lines)
-        return [_local(about["path"]) for about in entries if about["batchId"] == entry]
+        paths = []
+        for about in map(json.loads, lines):
+            if about["batchId"] == entry:
+                parts = urlsplit(about["path"])
+                if parts.scheme not in ("", "file") or parts.netloc:
+                    raise ValueError(about["path"])
+                paths.append(unquote(parts.path))
+        return paths
 
 
 def of_files(paths: Sequence[str], stream: Stream) -> ExpectedInput | None:
@@ -135,10 +141,3 @@ def _records(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str
         for topic, partitions in new.items()
         for partition, until in partitions.items()
     )
-
-
-def _local(address: str) -> str:
-    parts = urlsplit(address)
-    if parts.scheme not in ("", "file") or parts.netloc:
-        raise ValueError(address)
-    return unquote(parts.path)

@@ -35,6 +35,10 @@ FORMATS = {
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 #: The number of lines of JSON read to learn the names of its fields.
 _LOOKED_AT = 1_000
+#: Path, size and time of change of every file.
+_Files = tuple[tuple[str, int, int], ...]
+#: 2026-01-05 00:00 UTC, a Monday.
+FIRST_TICK = 1_767_571_200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +82,46 @@ class DataSource:
 
     def schema(self, columns: Sequence[str]) -> str:
         """Return the declared types with the given names, in the order of the data."""
-        kinds = [self._type(name) for name in self.names]
-        return ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
+        fields = []
+        for column, name in zip(columns, self.names, strict=True):
+            declared = self.stream.find_column(name.strip())
+            fields.append(f"{_quoted(column)} {'string' if declared is None else self.stream.columns[declared].name}")
+        return ", ".join(fields)
 
     def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Return declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
         spelled = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
         return frame.selectExpr(*(f"{_quoted(spelled[name])} AS {_quoted(name)}" for name in self.stream.columns))
 
-    def _type(self, name: str) -> str:
-        column = self.stream.find_column(name.strip())
-        return "string" if column is None else self.stream.columns[column].name
-
 
 def find_source(stream: Stream, path: str) -> DataSource:
     """Inspect a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
-        kind, suffix = find_format([Path(path)], stream)
-        return DataSource(stream, path, kind, separator_of(suffix), has_header=True)
-    return look_at(stream, Path(path), _files(stream, Path(path)))
+        return DataSource(stream, path, *find_format([Path(path)], stream), has_header=True)
+    place = Path(path)
+    if not place.exists():
+        raise WindloomError(
+            f"{stream.title}: there is no file or directory '{place}'",
+            f"looked for {place.absolute()}",
+            "check the path",
+        )
+    files = files_in(place) if place.is_dir() else [place]
+    if not files:
+        raise WindloomError(
+            f"{stream.title}: the directory '{place}' holds no data",
+            "names that begin with '.' or '_' do not count",
+            "check the path",
+        )
+    return look_at(stream, place, files)
 
 
 def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> DataSource:
     """Return the source at `place`, from the files in it: at least one, all of one format."""
-    kind, suffix = find_format(files, stream)
+    kind, separator = find_format(files, stream)
     literal = local_path(path)
     try:
         if kind == "csv":
-            return _look_at_csv(stream, literal, files, separator_of(suffix))
+            return _look_at_csv(stream, literal, files, separator)
         if kind == "json":
             return DataSource(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
@@ -116,36 +132,13 @@ def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> DataSource:
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
-    """Return the data as a batch DataFrame with the declared columns of the stream, or all columns if the file has
-    types.
-    """
+    """Return the data as a batch DataFrame: the declared columns of the stream, or all columns if files have types."""
     return find_source(stream, path).read(spark)
 
 
 def local_path(path: Path) -> str:
-    """Return a path of this machine in the form that Spark takes literally, whatever its working directory and file
-    system.
-    """
+    """Return a path of this machine in the form that Spark takes literally, whatever its working directory."""
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
-
-
-def _files(stream: Stream, path: Path) -> list[Path]:
-    if not path.exists():
-        raise WindloomError(
-            f"{stream.title}: there is no file or directory '{path}'",
-            f"looked for {path.absolute()}",
-            "check the path",
-        )
-    if not path.is_dir():
-        return [path]
-    files = files_in(path)
-    if not files:
-        raise WindloomError(
-            f"{stream.title}: the directory '{path}' holds no data",
-            "names that begin with '.' or '_' do not count",
-            "check the path",
-        )
-    return files
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -155,7 +148,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
-    """Return the format of all files, and the ending that shows it."""
+    """Return the format of all files, and what separates the fields of text."""
     endings = [
         next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() in FORMATS), "") for file in files
     ]
@@ -172,11 +165,7 @@ def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
                 f"'{files[0].name}' and '{file.name}'",
                 "give a directory with files of one format",
             )
-    return FORMATS[endings[0]], endings[0]
-
-
-def separator_of(suffix: str) -> str:
-    return "\t" if suffix == ".tsv" else ","
+    return FORMATS[endings[0]], "\t" if endings[0] == ".tsv" else ","
 
 
 def _open(file: Path) -> TextIO | None:
@@ -245,9 +234,7 @@ def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str |
 
 
 def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
-    """Return the declared columns as the fields spell them. A field may be missing, but not with a similar name
-    instead.
-    """
+    """Return the declared columns as the fields spell them; a field may be missing, but not misspelled."""
     lines = _open(file)
     if lines is None:
         return None
@@ -278,14 +265,8 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-# A relation in files: read again when they have changed, which is found without Spark if they are on this machine.
-
-#: Path, size and time of change of every file.
-_Files = tuple[tuple[str, int, int], ...]
-
-
 class RelationFiles:
-    """The argument of `loom.relation` for a path: a function that returns the current DataFrame.
+    """A relation in files, for `loom.relation`: a function that returns the current DataFrame.
 
     As long as no file is added, removed or replaced, it returns the same DataFrame, and nothing is read again. Spark
     lists files of other machines; its lists show whether they have changed.
@@ -297,27 +278,23 @@ class RelationFiles:
         self._frame: DataFrame | None = None
 
     def __call__(self) -> DataFrame:
-        files = None if "://" in self._path else _listed(Path(self._path))
+        files: _Files | None = None
+        if "://" not in self._path:
+            path = Path(self._path)
+            about = [
+                (str(file), file.stat()) for file in (files_in(path) if path.is_dir() else [path]) if file.exists()
+            ]
+            files = tuple((name, status.st_size, status.st_mtime_ns) for name, status in about)
         if self._frame is None or files is None or files != self._files:
             self._frame, self._files = find_source(self._relation, self._path).read(self._spark), files
         return self._frame
 
 
-def _listed(path: Path) -> _Files:
-    files = files_in(path) if path.is_dir() else [path]
-    listed = [(str(file), file.stat()) for file in files if file.exists()]
-    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in listed)
-
-
-# Seeded synthetic trades, generated by Spark itself: the same rows for the same seed, on any number of cores.
-
-#: 2026-01-05 00:00 UTC, a Monday.
-FIRST_TICK = 1_767_571_200_000_000
-
-
 def synthetic_trades(spark: SparkSession, events: int, per_second: int, keys: int, seed: int = 1) -> DataFrame:
-    """Return `ts, symbol, price, volume`: `per_second` evenly spaced events per second of event time, over `keys`
-    symbols."""
+    """Return synthetic trades (`ts, symbol, price, volume`) that depend only on the seed, generated by Spark itself.
+
+    There are `per_second` evenly spaced events per second of event time, over `keys` symbols.
+    """
     step = 1_000_000 // per_second
     mixed = f"xxhash64(id, {seed})"
     key = f"pmod({mixed}, {keys})"

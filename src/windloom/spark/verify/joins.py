@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from windloom.aggregates.aggregator import EXACT
 from windloom.model.aggregate import Aggregate
-from windloom.model.join import Join, Link, Product, Side, SumOfProducts
+from windloom.model.join import Join, Link, Side, SumOfProducts
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.windows import LandmarkWindow
@@ -35,41 +35,27 @@ def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, Dat
     return WindowedFrame(frame, F.col("__w"), F.expr(instant_sql(start, kind)), F.expr(instant_sql("__w", kind)))
 
 
-def tick_of(aggregate: Aggregate, join: Join) -> str:
-    """Return the event time that FIRST and LAST compare: the time of the tuple whose column they take."""
-    read = () if aggregate.argument is None else aggregate.argument.columns
-    for number, side in enumerate(join.sides):
-        if any(column.startswith(f"{side.alias}.") for column in read):
-            return f"__t{number}"
-    return "CAST(NULL AS BIGINT)"
-
-
 def size_of(aggregate: Aggregate, query: Query) -> str | None:
     """Return the sum of the magnitudes of the terms of a sum over pairs; None if the aggregate is not such a sum.
 
     A sum of differences is answered as a difference of sums, so its error is relative to their terms.
     """
     join = query.join
-    assert join is not None
-    if aggregate.function not in ("sum", "avg"):
+    if join is None or aggregate.function not in ("sum", "avg"):
         return None
     index = query.components.index(aggregate.components[0])
     folded = join.folded[index] if index < len(join.folded) else None
     if not isinstance(folded, SumOfProducts):
         return None
-    size = " + ".join(_product(product, join) for product in folded.products)
+    terms = []
+    for product in folded.products:
+        sides = enumerate(zip(join.sides, product.factors, strict=True))
+        sums = [(number, factor) for number, (side, factor) in sides if side.components[factor].kind == "sum"]
+        terms.append(" * ".join(f"coalesce(__m{number}_{factor}, 0D)" for number, factor in sums) or "1D")
+    size = " + ".join(terms)
     if aggregate.where is not None:
         size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
     return f"{aggregate.function}({size})" if folded.products else EXACT
-
-
-def _product(product: Product, join: Join) -> str:
-    sizes = [
-        f"coalesce(__m{number}_{factor}, 0D)"
-        for number, (side, factor) in enumerate(zip(join.sides, product.factors, strict=True))
-        if side.components[factor].kind == "sum"
-    ]
-    return " * ".join(sizes) if sizes else "1D"
 
 
 def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> dict[str, Bounds]:
@@ -122,8 +108,7 @@ class _Frames:
         source = windowed(Query("", side.source, side.where, (), (), (), None, ""), stream, frame, bounds)
         rows = source.frame.select("*", source.window).withColumn("__end", source.end)
         ended = tick_sql(Stream("", {"__end": stream.window_type}, "__end"))
-        added = {f"__e{number}": ended, f"__t{number}": tick_sql(stream)}
-        added |= _read(number, side)
+        added = {f"__e{number}": ended, f"__t{number}": tick_sql(stream), **_read(number, side)}
         rows = rows.withColumns({name: F.expr(sql) for name, sql in added.items()})
         if bounds is not None and bounds.last is not None:
             last = self.join.window.last_start(bounds.last) + self.join.window.slide_ticks
@@ -177,21 +162,16 @@ def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:
     return frame.withColumns({f"{to}{i}": F.col(f"{name}{i}") for i in range(count)})
 
 
-# Streams that are enriched with relations, for verification: joined again, as a Spark user would write it.
-
-_RELATION_JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
-
-
 def with_enriched(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]
 ) -> tuple[dict[str, Stream], dict[str, DataFrame]]:
-    """Return streams and frames by name, including the enriched streams that a query reads."""
+    """Return streams and frames by name, including enriched streams, joined as a Spark user would write it."""
     every, frames_by_name = dict(streams), dict(frames)
     for stream in query.enriched:
         frame = frames[stream.base]
         for enrichment in stream.enrichments:
             other = frames[enrichment.relation]
             other = other.toDF(*(f"{enrichment.label}.{name}" for name in other.columns))
-            frame = frame.join(other, on=F.expr(enrichment.on.sql), how=_RELATION_JOINS[enrichment.kind.value])
+            frame = frame.join(other, on=F.expr(enrichment.on.sql), how=_HOW[enrichment.kind])
         every[stream.name], frames_by_name[stream.name] = stream, frame
     return every, frames_by_name

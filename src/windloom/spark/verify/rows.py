@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,90 +17,61 @@ from pyspark.sql import functions as F
 from windloom.model.query import Query
 from windloom.model.rows import Body, Condition, Reports, RowInput, RowQuery, Selection, SetKind
 from windloom.model.stream import JoinKind, Stream
+from windloom.model.types import DataType
 from windloom.spark.native import instant_sql, tick_sql
 from windloom.spark.verify.windows import WindowedFrame, windowed
 
 _END = "__end"
 
 
-def row_frame(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the rows of a query: `window_start`, `window_end`, and its columns."""
-    rows = query.rows
-    assert rows is not None
-    row_frames = _RowFrames(rows, streams, frames)
-    return row_frames.near() if rows.within else row_frames.reported()
-
-
-def aggregated(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> WindowedFrame:
-    """Return the rows that a query aggregates, with their windows; `__w` is the tick at which a window ends."""
-    rows = query.rows
-    assert rows is not None
-    (selection,) = rows.selections
-    frame = _RowFrames(rows, streams, frames).joined(selection).withColumn("__w", F.col("__e0"))
-    kind = streams[query.streams[0]].window_type
-    start = F.expr(instant_sql(f"(__w - {rows.window.range_ticks}L)", kind))
-    return WindowedFrame(frame, F.col("__w"), start, F.expr(instant_sql("__w", kind)))
-
-
-def pair_tick(query: Query, columns: tuple[str, ...]) -> str:
-    """Return the event time that FIRST and LAST compare: the latest of the tuples whose columns they take."""
-    rows = query.rows
-    assert rows is not None
-    (selection,) = rows.selections
-    every = range(selection.joined)
-    numbers = [i for i in every if any(name.startswith(f"{selection.strands[i].alias}.") for name in columns)]
-    ticks = [f"__t{i}" for i in numbers or every]
-    return ticks[0] if len(ticks) == 1 else f"greatest({', '.join(ticks)})"
-
-
 @dataclass(frozen=True, slots=True)
-class _RowFrames:
+class RowFrames:
+    """The rows of a query, from the frames of its streams."""
+
     rows: RowQuery
     streams: Mapping[str, Stream]
     frames: Mapping[str, DataFrame]
 
-    # ---- what is reported ---------------------------------------------------------------------------------------
+    @property
+    def _kind(self) -> DataType:
+        return self.streams[self.rows.streams[0]].window_type
+
+    def aggregated(self) -> WindowedFrame:
+        """Return the rows that a query aggregates, with their windows; `__w` is the tick at which a window ends."""
+        (selection,) = self.rows.selections
+        frame = self._joined(selection).withColumn("__w", F.col("__e0"))
+        start = F.expr(instant_sql(f"(__w - {self.rows.window.range_ticks}L)", self._kind))
+        return WindowedFrame(frame, F.col("__w"), start, F.expr(instant_sql("__w", self._kind)))
 
     def reported(self) -> DataFrame:
+        """Return `window_start`, `window_end` and the columns of rows that stand in, enter or leave windows."""
         names = [f"c{i}" for i in range(len(self.rows.columns))]
-        rows = self._by_tuples(names) if self.rows.has_lifetimes else self._by_values(names)
-        kind = self.streams[self.rows.streams[0]].window_type
-        edges = [f"({_END} - {self.rows.window.range_ticks}L)", _END]
-        shown = [F.expr(instant_sql(edge, kind)) for edge in edges]
-        return rows.select(*shown, *names).toDF("window_start", "window_end", *self._names)
-
-    @property
-    def _names(self) -> list[str]:
-        return [column.name for column in self.rows.columns]
-
-    def _by_tuples(self, names: list[str]) -> DataFrame:
-        slide = self.rows.window.slide_ticks
-        parts = []
-        for selection in self.rows.selections:
-            ids = [f"__i{i}" for i in range(selection.joined)]
-            rows = self.selected(selection, ids)
+        slide, entering = self.rows.window.slide_ticks, self.rows.reports is Reports.ENTERING
+        if self.rows.has_lifetimes:
+            parts = []
+            for selection in self.rows.selections:
+                ids = [f"__i{i}" for i in range(selection.joined)]
+                part = self._selected(selection, ids)
+                if self.rows.reports is not Reports.STANDING:
+                    end = F.min(_END) if entering else F.max(_END) + slide
+                    # Rows of the same tuples are equal, so any of them will do.
+                    row = F.element_at(F.collect_list(F.struct(*names)), 1).alias("__row")
+                    part = part.groupBy(*ids).agg(end.alias(_END), row).select(_END, "__row.*")
+                parts.append(part.select(_END, *names))
+            rows = reduce(DataFrame.unionAll, parts)
+        else:
+            rows = self._body(self.rows.body).select(_END, *names)
             if self.rows.reports is not Reports.STANDING:
-                entering = self.rows.reports is Reports.ENTERING
-                end = F.min(_END) if entering else F.max(_END) + slide
-                # Rows of the same tuples are equal, so any of them will do.
-                row = F.element_at(F.collect_list(F.struct(*names)), 1).alias("__row")
-                rows = rows.groupBy(*ids).agg(end.alias(_END), row).select(_END, "__row.*")
-            parts.append(rows.select(_END, *names))
-        together = parts[0]
-        for part in parts[1:]:
-            together = together.unionAll(part)
-        return together
-
-    def _by_values(self, names: list[str]) -> DataFrame:
-        rows = self._body(self.rows.body).select(_END, *names)
-        if self.rows.reports is Reports.STANDING:
-            return rows
-        shifted = rows.withColumn(_END, F.col(_END) + self.rows.window.slide_ticks)
-        return rows.exceptAll(shifted) if self.rows.reports is Reports.ENTERING else shifted.exceptAll(rows)
+                shifted = rows.withColumn(_END, F.col(_END) + slide)
+                rows = rows.exceptAll(shifted) if entering else shifted.exceptAll(rows)
+        edges = [f"({_END} - {self.rows.window.range_ticks}L)", _END]
+        shown = [F.expr(instant_sql(edge, self._kind)) for edge in edges]
+        columns = (column.name for column in self.rows.columns)
+        return rows.select(*shown, *names).toDF("window_start", "window_end", *columns)
 
     def _body(self, body: Body) -> DataFrame:
         if isinstance(body, Selection):
-            return self.selected(body, [])
+            return self._selected(body, [])
         left, right = self._body(body.left), self._body(body.right)
         combine = {
             SetKind.UNION_ALL: lambda: left.unionAll(right),
@@ -111,14 +83,12 @@ class _RowFrames:
         }
         return combine[body.kind]()
 
-    # ---- rows of every window -----------------------------------------------------------------------------------
-
-    def selected(self, selection: Selection, more: list[str]) -> DataFrame:
+    def _selected(self, selection: Selection, more: list[str]) -> DataFrame:
         columns = [F.expr(row_column.expression.sql).alias(f"c{i}") for i, row_column in enumerate(selection.columns)]
-        rows = self.joined(selection).select(F.col("__e0").alias(_END), *columns, *more)
+        rows = self._joined(selection).select(F.col("__e0").alias(_END), *columns, *more)
         return rows.distinct() if selection.is_distinct else rows
 
-    def joined(self, selection: Selection) -> DataFrame:
+    def _joined(self, selection: Selection) -> DataFrame:
         """Return tuples side by side, in the order of the query's text; `__e{i}` is the end, `__t{i}` the tick."""
         rows = self._windowed(selection, 0)
         for number, attached in enumerate(selection.attached, 1):
@@ -155,9 +125,8 @@ class _RowFrames:
         frame = self.frames[strand.stream].withColumn(f"__t{number}", F.expr(tick))
         return frame.withColumn(f"__i{number}", F.monotonically_increasing_id())
 
-    # ---- interval joins -----------------------------------------------------------------------------------------
-
     def near(self) -> DataFrame:
+        """Return the rows of an interval join, between the earliest and the latest time of their tuples."""
         (selection,) = self.rows.selections
         rows = self._passing(selection, 0)
         for number, attached in enumerate(selection.attached, 1):
@@ -165,11 +134,11 @@ class _RowFrames:
             rows = rows.join(self._passing(selection, number), F.expr(" AND ".join(near)), "inner")
         for condition in _texts(selection.conditions):
             rows = rows.where(f"CAST({condition} AS BOOLEAN)")
-        kind = self.streams[self.rows.streams[0]].window_type
         ticks = ", ".join(f"__t{number}" for number in range(selection.joined))
-        edges = [F.expr(instant_sql(f"{which}({ticks})", kind)) for which in ("least", "greatest")]
+        edges = [F.expr(instant_sql(f"{which}({ticks})", self._kind)) for which in ("least", "greatest")]
         columns = [F.expr(row_column.expression.sql) for row_column in selection.columns]
-        return rows.select(*edges, *columns).toDF("window_start", "window_end", *self._names)
+        names = (column.name for column in self.rows.columns)
+        return rows.select(*edges, *columns).toDF("window_start", "window_end", *names)
 
     def _passing(self, selection: Selection, number: int) -> DataFrame:
         strand = selection.strands[number]

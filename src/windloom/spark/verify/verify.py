@@ -1,4 +1,4 @@
-"""Verification: recomputes a query with Spark's own `window()` (see `window_frames`) and compares row by row.
+"""Verification: recomputes a query with Spark's own `window()` (see `verify.windows`) and compares row by row.
 
 It shares nothing with the plan, the slices or the kernels: it uses the query's expressions, and Spark's grouping and
 sums.
@@ -29,28 +29,30 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.native import tick_sql
-from windloom.spark.verify.joins import joined, size_of, tick_of, with_enriched
-from windloom.spark.verify.rows import aggregated, pair_tick, row_frame
+from windloom.spark.verify.joins import joined, size_of, with_enriched
+from windloom.spark.verify.rows import RowFrames
 from windloom.spark.verify.windows import windowed
 
-# The rows of windows, from what a query with a clause EMIT has reported in a batch run.
+#: The allowed difference of floating-point answers, relative to Σ|x| of the window …
+TOLERANCE = 1e-12
+#: … and the possible error of Spark's own sum, relative to Σ|x|, per value.
+ROUNDING = 2.0**-52
+#: Expressions over aggregates, and aggregates that users define, have no error bound of their own.
+LOOSE_TOLERANCE = 1e-9
 
 
 def rows_of_windows(query: Query, reported: pa.Table, expected: pa.Table) -> pa.Table:
-    """Return the rows of windows, with the columns of `expected` up to the outputs of the query.
+    """Return the rows of windows, from what a query with EMIT has reported in a batch run.
 
-    With EMIT EARLY these are the final rows. Changes are applied one after another, up to the last window that is
-    expected to have a row.
+    The columns are those of `expected` up to the outputs of the query. With EMIT EARLY the rows are the final ones. A
+    change stands in its window, and in those that follow up to its group's next change, or up to the last window that
+    is expected to have a row.
     """
     if query.emission.kind is Emits.EARLY:
         return reported.filter(pc.equal(reported[REPORT], "final")).drop_columns(list(ADDED_COLUMNS[Emits.EARLY]))
-    return _applied(query, reported, _ticks(expected[1])) if query.emission.kind is Emits.CHANGES else reported
-
-
-def _applied(query: Query, changes: pa.Table, expected_ends: NDArray[np.int64]) -> pa.Table:
-    """Return the rows of windows: a change stands in its window, and in those that follow up to its group's next
-    change.
-    """
+    if query.emission.kind is not Emits.CHANGES:
+        return reported
+    changes, expected_ends = reported, _ticks(expected[1])
     slide, ends = query.window.slide_ticks, _ticks(changes["window_end"])
     keys = [changes[2 + index].to_pylist() for index in range(len(query.group_by))]
     texts = list(map(repr, zip(*keys, strict=True))) if keys else [""] * changes.num_rows
@@ -77,14 +79,6 @@ def _ticks(column: pa.ChunkedArray) -> NDArray[np.int64]:
     kind = column.type if pa.types.is_integer(column.type) else pa.timestamp("us", column.type.tz)
     ticks: NDArray[np.int64] = column.cast(kind).cast(pa.int64()).to_numpy()
     return ticks
-
-
-#: The allowed difference of floating-point answers, relative to Σ|x| of the window …
-TOLERANCE = 1e-12
-#: … and the possible error of Spark's own sum, relative to Σ|x|, per value.
-ROUNDING = 2.0**-52
-#: Expressions over aggregates, and aggregates that users define, have no error bound of their own.
-LOOSE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +121,16 @@ def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mappi
 def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
-    """Return the query as a Spark user writes it, with `__n` and the scale of floating-point answers as further
-    columns.
+    """Return the query as a Spark user writes it; further columns are `__n` and the scale of floating-point answers.
 
     Relations are among streams and frames.
     """
     streams, frames = with_enriched(query, streams, frames)
     if query.rows is not None:
+        row_frames = RowFrames(query.rows, streams, frames)
         if query.rows.columns:
-            return row_frame(query, streams, frames)
-        source = aggregated(query, streams, frames)
+            return row_frames.near() if query.rows.within else row_frames.reported()
+        source = row_frames.aggregated()
     elif query.join is not None:
         source = joined(query, streams, frames)
     else:
@@ -146,7 +140,12 @@ def spark_window_frame(
     aggregates = [truth.alias(f"__a{i}") for i, truth in enumerate(truths)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
-        extra += [F.expr(_scale(query, aggregate)).alias(f"__s{i}") for i, aggregate in enumerate(query.aggregates)]
+        # The scale to which the error of an answer is relative.
+        of_pairs = [size_of(aggregate, query) for aggregate in query.aggregates]
+        extra += [
+            F.expr(size or aggregator_for(aggregate, None).scale_sql(aggregate)).alias(f"__s{i}")
+            for i, (aggregate, size) in enumerate(zip(query.aggregates, of_pairs, strict=True))
+        ]
     grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
@@ -165,19 +164,14 @@ def verify_query(
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
-    if query.rows is not None and query.rows.columns:
-        return compare_bags(query, expected, answers)
-    return compare(query, expected, rows_of_windows(query, answers, expected))
-
-
-def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
-    """Compare the rows of a row query, which may repeat and come in any order."""
+    if query.rows is None or not query.rows.columns:
+        return compare(query, expected, rows_of_windows(query, answers, expected))
+    # The rows of a row query may repeat and come in any order.
     left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
     missing, extra = left - right, right - left
     what = ""
     if missing or extra:
-        columns = () if query.rows is None else query.rows.columns
-        names = ["window_start", "window_end", *(column.name for column in columns)]
+        names = ["window_start", "window_end", *(column.name for column in query.rows.columns)]
         values = min(missing or extra)
         shown = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
         what = f"missing is {shown}" if missing else f"Spark does not have {shown}"
@@ -187,9 +181,8 @@ def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verific
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
     """Compare `expected`, from `spark_window_frame`, with `answers`: the same leading columns, rows in any order."""
     keys = 2 + len(query.group_by)
-    scales = keys + len(
-        query.outputs
-    )  # the counts, then the scale of each aggregate; by place, because names may be in use
+    # The counts, then the scale of each aggregate; by place, because names may be in use.
+    scales = keys + len(query.outputs)
     expected, answers = _sorted(expected, keys), _sorted(answers, keys)
     rows = expected.num_rows
     if expected.num_rows != answers.num_rows or not all(
@@ -199,12 +192,11 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     wrong = np.zeros(rows, np.bool_)
     largest, first = 0.0, ""
     count = expected[scales].to_numpy()
-    for position, output in enumerate(query.outputs):
-        column = keys + position
-        scale = None
-        if output.aggregate is not None and query.aggregates[output.aggregate].own is None:
-            scale = expected[scales + 1 + output.aggregate].to_numpy()
-        aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
+    for column, output in enumerate(query.outputs, keys):
+        scale, aggregate = None, None
+        if output.aggregate is not None:
+            aggregate = query.aggregates[output.aggregate]
+            scale = expected[scales + 1 + output.aggregate].to_numpy() if aggregate.own is None else None
         if aggregate is not None and aggregate.is_approximate:
             aggregator = aggregator_for(aggregate, None)
             assert isinstance(aggregator, ListAggregator)
@@ -217,30 +209,34 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
         if not same.all() and not first:
             row = int(np.flatnonzero(~same)[0])
             group = _place(query, _texts(expected.slice(row, 1), keys)[0])
-            name = query.outputs[column - keys].name
-            first = f"{group}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"
+            ours, theirs = (table[column][row].as_py() for table in (answers, expected))
+            first = f"{group}: {output.name} = {ours!r}, Spark has {theirs!r}"
         wrong |= ~same
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
 
 def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
-    """Return the aggregate as Spark computes it; a user-defined one is computed by plain Python from a window's
-    arguments.
+    """Return the aggregate as Spark computes it; plain Python computes one that a user defines.
+
+    FIRST and LAST compare the time of the tuple whose column they take: of several such tuples, the latest.
     """
+    read = () if aggregate.argument is None else aggregate.argument.columns
     if query.rows is not None:
-        tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
+        (selection,) = query.rows.selections
+        every = range(selection.joined)
+        numbers = [i for i in every if any(name.startswith(f"{selection.strands[i].alias}.") for name in read)]
+        ticks = [f"__t{i}" for i in numbers or every]
+        tick = ticks[0] if len(ticks) == 1 else f"greatest({', '.join(ticks)})"
+    elif query.join is not None:
+        sides = enumerate(query.join.sides)
+        own = [f"__t{i}" for i, side in sides if any(column.startswith(f"{side.alias}.") for column in read)]
+        tick = own[0] if own else "CAST(NULL AS BIGINT)"
     else:
-        tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
+        tick = tick_sql(streams[query.stream])
     user_defined, sql = aggregate.own, aggregator_for(aggregate, None).truth_sql(aggregate, tick)
     if user_defined is None:
         return F.expr(sql)
     return F.udf(partial(fold, user_defined), user_defined.result.name, useArrow=False)(F.expr(sql))
-
-
-def _scale(query: Query, aggregate: Aggregate) -> str:
-    """Return the scale to which the error of the answer is relative, as SQL."""
-    of_pairs = None if query.join is None else size_of(aggregate, query)
-    return aggregator_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:
@@ -330,17 +326,13 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
     """Return the window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
-    window = [_instants(table[i]).to_pylist() for i in range(2)]
-    columns = [[str(value) for value in column] for column in window]
+    columns = []
+    for edge in (table[0], table[1]):
+        if not pa.types.is_integer(edge.type):  # positions of tuples stay numbers
+            edge = pc.cast(edge, pa.timestamp("us", edge.type.tz and "UTC"))
+        columns.append([str(value) for value in edge.to_pylist()])
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
     return list(zip(*columns, strict=True))
-
-
-def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the edges of windows as instants; positions of tuples stay numbers."""
-    if pa.types.is_integer(column.type):
-        return column
-    return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))
 
 
 def _place(query: Query, values: tuple[str, ...]) -> str:
