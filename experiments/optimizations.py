@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from experiments.pages import Figure, Page, Table
 from experiments.plans import ZipfCase
-from windloom.explain.picture.line_charts import bar_chart
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.sharing.search import Merging
+from windloom_tools.demo.bars import bar_chart
 
 #: Seconds whose edges are looked at. The composite slide of such queries is too long for any memory.
 HORIZON = (1 << 22) / 100

@@ -17,7 +17,6 @@ from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
 from windloom.aggregates.registry import PlannedComponent
-from windloom.explain.picture.line_charts import bar_chart
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.formatting import number
 from windloom.model.windows import Window
@@ -36,6 +35,7 @@ from windloom.state.state import State
 from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.statistics.set_statistics import SetIdentity
 from windloom.weave.round_input import RoundInput, take_partials
+from windloom_tools.demo.bars import bar_chart
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
 UNIT = 10_000

@@ -206,7 +206,8 @@ def table(found: dict[str, Any]) -> Iterable[str]:
 
 def charts(found: dict[str, Any]) -> dict[str, str]:
     """File name to SVG."""
-    from windloom.explain.picture.line_charts import Series, bar_chart, line_chart
+    from windloom.explain.picture.line_charts import Series, line_chart
+    from windloom_tools.demo.bars import bar_chart
 
     made = {}
     for kind in ("sum", "max"):

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from support.trades import STREAM, WINDOW
 from windloom.engine import Loom
-from windloom.engine.handle import QueryChange
+from windloom.engine.handle import Change
 from windloom.engine.progress import RoundProgress
-from windloom.engine.questions import QuestionAnswer
+from windloom.engine.questions import Answer
 from windloom.engine.results import unknown_query
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
@@ -88,32 +88,32 @@ class FakeLoom:
     def queries(self) -> Mapping[str, str]:
         return dict(self._texts)
 
-    def add(self, name: str, text: str) -> QueryChange:
+    def add(self, name: str, text: str) -> Change:
         if name in self._texts:
             raise WindloomError(f"query '{name}' is already registered", "", "give it another name")
         self._loom().query(name, text)
         self._texts[name] = text
-        return QueryChange(name, 2, "2026-01-05T00:02:00+00:00")
+        return Change(name, 2, "2026-01-05T00:02:00+00:00")
 
-    def replace(self, name: str, text: str) -> QueryChange:
+    def replace(self, name: str, text: str) -> Change:
         self._loom().query(f"{name}?", text)
         self._texts[name] = text
-        return QueryChange(name, 2, None)
+        return Change(name, 2, None)
 
-    def remove(self, name: str) -> QueryChange:
+    def remove(self, name: str) -> Change:
         if name not in self._texts:
             raise unknown_query(name, list(self._texts))
         if len(self._texts) == 1:
             raise WindloomError("the last query of a running loom cannot be removed", "", "add another first")
         del self._texts[name]
-        return QueryChange(name, 2)
+        return Change(name, 2)
 
     def what_if(self, text: str) -> WhatIf:
         return replace(self._loom().what_if(text), complete_from="2026-01-05T00:02:00+00:00")
 
-    def ask(self, text: str) -> QuestionAnswer:
+    def ask(self, text: str) -> Answer:
         self._loom().query("ask", text)
-        return QuestionAnswer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
+        return Answer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
 
     def explain(self, query: str) -> str:
         return query_text(self._loom().plan(), query)

@@ -23,7 +23,7 @@ from windloom.engine.loop import CatchingUp, RoundLoop
 from windloom.engine.options import StreamOptions, least_seconds, schedule_lines, warning_of
 from windloom.engine.placement import refuse_unsharded
 from windloom.engine.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.questions import Moment, QuestionAnswer, Questions
+from windloom.engine.questions import Answer, Moment, Questions
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.views import AnswerViews, charts_as, cost_view, facts_table, rows_table
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
@@ -51,7 +51,7 @@ _ASKED_BY = re.compile(r"asked by '([^']+)'(?!, )")
 
 
 @dataclass(frozen=True, slots=True)
-class QueryChange:
+class Change:
     """A change of queries that is saved in the checkpoint; it takes effect in `round`.
 
     `complete_from` is the start of the first window that an added query reports: an instant, or (`row 120`) a position.
@@ -279,7 +279,7 @@ class Handle(AnswerViews):
         rows, columns = self.arrow(name), self._tables.columns(self._shape(name))
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
-    def ask(self, text: str, *, latest: bool = False) -> QuestionAnswer:
+    def ask(self, text: str, *, latest: bool = False) -> Answer:
         """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
 
         Kept tuples answer any query over the time for which they are kept; kept partials answer queries that ask for
@@ -313,7 +313,7 @@ class Handle(AnswerViews):
 
     def add(
         self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
-    ) -> QueryChange:
+    ) -> Change:
         """Register a query with the running loom; it takes part from the next round on.
 
         `within` and `priority` say how urgent its answers are, as for `loom.query`.
@@ -328,7 +328,7 @@ class Handle(AnswerViews):
 
     def replace(
         self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
-    ) -> QueryChange:
+    ) -> Change:
         """Replace a query by another one; the new query begins with the same window as a query that is added.
 
         A query of which only the urgency changes keeps its cells and windows.
@@ -337,11 +337,11 @@ class Handle(AnswerViews):
             raise unknown_query(name, list(self._newest.queries))
         return self._change(name, with_urgency(name, text, within, priority))
 
-    def remove(self, name: str) -> QueryChange:
+    def remove(self, name: str) -> Change:
         """Remove a query; it reports no window that closes in the next round or later."""
         return self._change(name, None)
 
-    def _change(self, name: str, text: str | None) -> QueryChange:
+    def _change(self, name: str, text: str | None) -> Change:
         if not self.is_active:
             raise WindloomError(
                 "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
@@ -369,11 +369,11 @@ class Handle(AnswerViews):
                 self._checkpoint.record_plan(record)
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if text is None:
-            return QueryChange(name, record.from_round)
+            return Change(name, record.from_round)
         warning = warning_of(bound, least_seconds(loop.scheduling, self._options))
         if warning is not None:
             warnings.warn(warning, WindloomWarning, stacklevel=3)
-        return QueryChange(name, record.from_round, None if since is None else _told(bound, since), warning)
+        return Change(name, record.from_round, None if since is None else _told(bound, since), warning)
 
     # ---- ending -------------------------------------------------------------------------------------------------
 

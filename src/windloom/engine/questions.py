@@ -25,7 +25,7 @@ MOST_REPAIRS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionAnswer:
+class Answer:
     """The answer to a question asked once: rows of complete windows, and the watermark they are complete to.
 
     It reflects `round`, the last round that was committed, and nothing of the round that was running. `staleness` is
@@ -60,7 +60,7 @@ class Moment:
         """Seconds since that round was committed."""
         return _age(self._snapshot.committed)
 
-    def ask(self, text: str) -> QuestionAnswer:
+    def ask(self, text: str) -> Answer:
         """Answer a query once, as of this instant."""
         question = self._questions.read(text)
         with self._questions.asking():
@@ -80,7 +80,7 @@ class Questions:
         with self._loop.snapshot() as snapshot:
             yield Moment(self, snapshot)
 
-    def ask(self, text: str, *, latest: bool = False) -> QuestionAnswer:
+    def ask(self, text: str, *, latest: bool = False) -> Answer:
         """Answer a query once; with `latest`, bring the answer up to rounds that were committed meanwhile.
 
         There are at most MOST_REPAIRS repairs.
@@ -110,9 +110,9 @@ class Questions:
         return _Question(query, self._queries.plan_alone(query, known, record.options))
 
 
-def _told(answer: SnapshotAnswer, committed: CommittedRound) -> QuestionAnswer:
+def _told(answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
     since = None if answer.since is None else instant(answer.since)
-    return QuestionAnswer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
+    return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
 
 
 def _age(committed: CommittedRound) -> float:

@@ -1,7 +1,8 @@
-"""Charts of the best plans, as text, as JSON and as a picture."""
+"""Charts of the best plans, as text, as JSON and as a picture; and how a running loom follows its data."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,15 +18,24 @@ _COMPARED = 12
 
 
 def adapt_lines(view: AdaptView) -> Iterator[str]:
-    """How a running loom follows its data."""
+    """Yield how a running loom follows its data."""
     counted = f"{count(view.moves, 'move')}, {count(view.switches, 'switch', 'switches')}"
     yield f"Adapting: plans for {view.objective}; {counted}"
-    yield from labelled("fidelity", fidelity_text(view))
-    yield from labelled("predicted", predicted_text(view))
+    fidelity = "no round has been judged yet"
+    if view.judged:
+        hits, same = share(view.hits / view.judged), share(view.same / view.judged)
+        fidelity = f"{hits} of {count(view.judged, 'judged round')} had a plan as good as the best"
+        fidelity += f", {same} the very best; {number(view.regret)} s lost in all"
+    yield from labelled("fidelity", fidelity)
+    yield from labelled("predicted", _predicted_text(view))
     if view.rounds:
-        lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
+        lines = []
+        for name, (constant, factor) in view.learned.items():
+            start = f"{number(1e3 * constant)} ms + " if constant >= 5e-4 else ""
+            lines.append(f"{name} {start}× {number(factor)}")
         rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
-        yield from labelled("learned", f"from {count(view.rounds, 'round')}, of the model's seconds: {lines}{rest}")
+        learned = f"from {count(view.rounds, 'round')}, of the model's seconds: {', '.join(lines)}{rest}"
+        yield from labelled("learned", learned)
     if view.damaged:
         yield from labelled("damaged", damaged_text(view.damaged))
     if view.failure:
@@ -38,28 +48,15 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
 
 
 def damaged_text(files: Sequence[str]) -> str:
-    """The statistics that are missing from estimates, and what to do about it."""
+    """Return the statistics that are missing from estimates, and what to do about it."""
     names = listing([f"'{name}'" for name in files], 4)
     return f"{names}: damaged, so estimates are made without what these rounds observed; delete them, or restore copies"
 
 
-def fidelity_text(view: AdaptView) -> str:
-    if not view.judged:
-        return "no round has been judged yet"
-    hits, same = share(view.hits / view.judged), share(view.same / view.judged)
-    lost = f"{number(view.regret)} s lost in all"
-    return (
-        f"{hits} of {count(view.judged, 'judged round')} had a plan as good as the best, {same} the very best; {lost}"
-    )
-
-
-def predicted_text(view: AdaptView) -> str:
-    """How far predictions of the last rounds were off."""
-    known = [
-        (round_view.predicted, round_view.seconds)
-        for round_view in view.recent
-        if round_view.predicted is not None and round_view.seconds > 0
-    ]
+def _predicted_text(view: AdaptView) -> str:
+    """Return how far predictions of the last rounds were off."""
+    recent = ((each.predicted, each.seconds) for each in view.recent)
+    known = [(predicted, seconds) for predicted, seconds in recent if predicted is not None and seconds > 0]
     if not known:
         return "no round has been predicted yet"
     known = known[-_COMPARED:]
@@ -68,47 +65,32 @@ def predicted_text(view: AdaptView) -> str:
     return f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
 
 
-def _line(constant: float, factor: float) -> str:
-    start = f"{number(1e3 * constant)} ms + " if constant >= 5e-4 else ""
-    return f"{start}× {number(factor)}"
-
-
 def chart_lines(chart: ChartView) -> Iterator[str]:
-    title = f"Chart of {one_line(chart.basin)}: {_size(chart)}" if chart.axes else f"Plans of {one_line(chart.basin)}"
-    yield shorten(title, WIDTH)
+    """Yield a chart with the plans of its regions, the candidates for the next round, and the path of the last ones."""
+    sizes = " × ".join(str(len(axis.edges) - 1) for axis in chart.axes)
+    way = "geometric" if all(axis.is_geometric for axis in chart.axes) else "regular"
+    title = f"Chart of {one_line(chart.basin)}: {sizes} regions, {way} parts"
+    yield shorten(title if chart.axes else f"Plans of {one_line(chart.basin)}", WIDTH)
     for name, axis in zip(("across", "up", *("held",) * len(chart.axes)), chart.axes, strict=False):
-        yield from labelled(name, axis_text(axis))
+        ends = f"{number(axis.edges[0])} to {number(axis.edges[-1])}" + (f" {axis.unit}" if axis.unit else "")
+        yield from labelled(name, f"{one_line(axis.figure)}, {ends}, now {number(axis.value)}: {axis.reason}")
     if chart.regions:
-        yield ""
-        yield from grid_lines(chart)
-        yield ""
+        yield from ("", *grid_lines(chart), "")
     label = "plans"
     for letter, text in chart.plans.items():
         in_force = " (in force)" if letter == chart.present else ""
         yield from wrapped(f"{letter}{in_force}: {one_line(text)}", f"  {label:12}  ", " " * 16)
         label = ""
-    label = "candidates"
     for place, view in enumerate(chart.candidates):
-        yield from labelled(label, candidate_text(view, place, len(chart.candidates)))
-        label = ""
+        yield from labelled("" if place else "candidates", candidate_text(view, place, len(chart.candidates)))
     if chart.path:
-        yield from labelled("path", path_text(chart))
-
-
-def _size(chart: ChartView) -> str:
-    sizes = " × ".join(str(len(axis.edges) - 1) for axis in chart.axes)
-    way = "geometric" if all(axis.is_geometric for axis in chart.axes) else "regular"
-    return f"{sizes} regions, {way} parts"
-
-
-def axis_text(axis: AxisView) -> str:
-    unit = f" {axis.unit}" if axis.unit else ""
-    ends = f"{number(axis.edges[0])} to {number(axis.edges[-1])}{unit}"
-    return f"{one_line(axis.figure)}, {ends}, now {number(axis.value)}: {axis.reason}"
+        ends_of = zip(chart.axes, chart.path[0], chart.path[-1], strict=False)
+        moved = [f"{one_line(axis.figure)} {number(first)} → {number(last)}" for axis, first, last in ends_of]
+        yield from labelled("path", f"{count(len(chart.path), 'round')}: {', '.join(moved)}")
 
 
 def candidate_text(view: CandidateView, place: int, of: int) -> str:
-    """The two terms of a candidate's utility, which is least for the best."""
+    """Return the two terms of a candidate's utility, which is least for the best."""
     role = "best" if place == 0 else ("runner-up" if place == 1 else f"{place + 1} of {of}")
     return (
         f"{view.plan}, {role}: {number(1e3 * view.seconds)} ms and {number(view.nbytes / 2**20)} MiB per round;"
@@ -116,38 +98,18 @@ def candidate_text(view: CandidateView, place: int, of: int) -> str:
     )
 
 
-def path_text(chart: ChartView) -> str:
-    first, last = chart.path[0], chart.path[-1]
-    moved = [f"{one_line(axis.figure)} {number(first[i])} → {number(last[i])}" for i, axis in enumerate(chart.axes)]
-    return f"{count(len(chart.path), 'round')}: {', '.join(moved)}"
-
-
 def charts_text(charts: tuple[ChartView, ...]) -> str:
-    lines: list[str] = []
-    for chart in charts:
-        lines += ["", *chart_lines(chart)] if lines else chart_lines(chart)
-    return "\n".join(lines) + "\n"
+    return "\n\n".join("\n".join(chart_lines(chart)) for chart in charts) + "\n"
 
 
 def chart_json(chart: ChartView) -> dict[str, Any]:
-    found = asdict(chart)
-    found["regions"] = [[*place, letter] for place, letter in chart.regions.items()]
-    found["path"] = [list(point) for point in chart.path]
-    return found
-
-
-def adapt_json(view: AdaptView) -> dict[str, Any]:
-    return {**asdict(view), "charts": [chart_json(chart) for chart in view.charts]}
+    regions = [[*place, letter] for place, letter in chart.regions.items()]
+    return {**asdict(chart), "regions": regions, "path": [list(point) for point in chart.path]}
 
 
 #: The second axis of a chart with one dimension, which is drawn as one row; and both of one without dimensions.
 _ONE_ROW = AxisView("", "", (0.0, 1.0), False, 0.5, 0, "")
 _INDENT = 2
-
-
-def _two_axes(chart: ChartView) -> tuple[AxisView, AxisView]:
-    across, up = (*chart.axes, _ONE_ROW, _ONE_ROW)[:2]
-    return across, up
 
 
 def grid_lines(chart: ChartView) -> Iterator[str]:
@@ -156,13 +118,15 @@ def grid_lines(chart: ChartView) -> Iterator[str]:
     Regions have space between them if there is room. If there are more, they have none, and those that do not fit in
     a line continue below it.
     """
-    across, up = _two_axes(chart)
+    across, up = (*chart.axes, _ONE_ROW, _ONE_ROW)[:2]
     labels = [f"{number(edge)} –" for edge in up.edges[:-1]] if up is not _ONE_ROW else [""]
     head = _INDENT + max(map(len, labels)) + 1
     columns, letter = len(across.edges) - 1, max((len(plan) for plan in chart.plans), default=1)
     is_loose = head + columns * (letter + 3) - 1 <= WIDTH
     step = letter + 3 if is_loose else letter
-    visited = {tuple(map(_part, (across, up), (*point, up.value))) for point in chart.path}
+    # The parts that values between the ends of their axes lie in.
+    points = ((*point, up.value, up.value)[:2] for point in chart.path)
+    visited = {(bisect_right(across.edges[1:], x), bisect_right(up.edges[1:], y)) for x, y in points}
 
     def region(column: int, row: int) -> str:
         plan = chart.regions.get((column, row), " ")
@@ -197,11 +161,6 @@ def _edge_values(axis: AxisView, band: range, step: int, offset: int) -> str:
     return line.ljust(end) + last if len(line) < end else f"{line} … {last}"
 
 
-def _part(axis: AxisView, value: float) -> int:
-    """Return the part that a value lies in, for a value between the ends."""
-    return sum(1 for edge in axis.edges[1:] if value >= edge)
-
-
 _PICTURE_WIDTH = 900.0
 _LEFT, _TOP, _CELL, _MOST = 92.0, 74.0, 44.0, 460.0
 #: Where the legend begins, right of the regions.
@@ -224,7 +183,7 @@ class _Drawing:
 
     def __init__(self, canvas: Canvas, chart: ChartView, above: float) -> None:
         self.canvas, self.chart, self.top = canvas, chart, above + _TOP
-        self.across, self.up = _two_axes(chart)
+        self.across, self.up = (*chart.axes, _ONE_ROW, _ONE_ROW)[:2]
         self.columns, self.rows = len(self.across.edges) - 1, len(self.up.edges) - 1
         self.wide, self.high = min(_CELL, _MOST / self.columns), min(_CELL, _MOST / self.rows)
         self.right, self.bottom = _LEFT + self.columns * self.wide, self.top + self.rows * self.high
@@ -275,7 +234,7 @@ class _Drawing:
         def at(*point: float) -> tuple[float, float]:
             x, y = (
                 scale.at(min(scale.high, max(scale.low, value)))
-                for scale, value in zip(scales, (*point[:2], self.up.value)[:2], strict=True)
+                for scale, value in zip(scales, (*point, self.up.value, self.up.value), strict=False)
             )
             return x, y
 

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from windloom.explain.node import Fact, words_only
 from windloom.explain.words import about, rate_text
 from windloom.model.formatting import count, number, share
-from windloom.plan.costs import PaperCosts, PlanSeconds, SetSeconds, TreeSeconds
+from windloom.plan.costs import PaperCosts, PlanSeconds, TreeSeconds
 from windloom.plan.plan import PartialSet, Plan, PlannedJoin, Tree
 
 
-class CostView(Protocol):
-    """One way to show costs; text, JSON and picture all use it."""
-
-    def plan_fact(self) -> Fact:
-        """Return the cost of the whole plan."""
-
-    def set_fact(self, partial_set: PartialSet) -> Fact:
-        """Return the costs of a set; its text leaves out those of the trees."""
-
-    def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]: ...
-
-    def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        """Yield the costs in which a query of a tree has a part."""
-
-    def join_fact(self, planned: PlannedJoin) -> Fact:
-        """Return the cost of folding a join, besides that of its sides."""
-
-    def trees_text(self, partial_set: PartialSet, trees: Iterable[Tree]) -> str:
-        """Return the cost of some trees of a set, as one figure."""
-
-    def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
-        """Return two short lines for a tree in the picture."""
-
-    def set_text(self, partial_set: PartialSet) -> str:
-        """Return a few words for a set in the picture."""
-
-
 class SecondsView:
-    """Seconds of work per second of event time, predicted with calibrated constants."""
+    """Shows costs as seconds of work per second of event time, predicted with calibrated constants.
+
+    The text of `set_fact` leaves out the trees of the set, and that of `join_fact` the sides of the join; `query_facts`
+    has the costs in which a query of a tree has a part.
+    """
 
     def __init__(self, plan: Plan, seconds: PlanSeconds) -> None:
         self._plan, self._seconds = plan, seconds
@@ -55,27 +32,21 @@ class SecondsView:
             "constants": costs.source,
             "total": costs.total,
             "job": costs.job,
-            "exact": _are_exact(self._plan.trees),
+            "exact": not _about_all(self._plan.trees),
         }
         total = f"{_about_all(self._plan.trees)}{work(costs.total)}"
         return Fact("cost", value, f"cost {total} of event time (predicted; constants: {costs.source})")
 
     def set_fact(self, partial_set: PartialSet) -> Fact:
-        costs: SetSeconds = self._seconds.sets[partial_set.number]
+        costs = self._seconds.sets[partial_set.number]
         value = {"total": costs.total, "scan": costs.scan, "partials": costs.partials, "merge": costs.merge}
         parts = f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over, "
         return Fact("cost", value, f"{work(costs.shared)} = {parts}{work(costs.merge)} to put them in order")
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
         costs = self._of(partial_set, tree)
-        combining = sum(costs.techniques)
-        value = {
-            "total": costs.total,
-            "own": costs.own,
-            "combine": combining,
-            "answers": costs.answers,
-            "exact": tree.edges.density.exact,
-        }
+        combining, exact = sum(costs.techniques), tree.edges.density.exact
+        value = {"total": costs.total, "own": costs.own, "combine": combining, "answers": costs.answers, "exact": exact}
         parts = f"{work(costs.own)} for its slices, {work(combining)} to combine, {work(costs.answers)} to answer"
         yield Fact("cost", value, f"{about(tree.edges)}{work(costs.total)} = {parts}")
 
@@ -83,11 +54,8 @@ class SecondsView:
         queries = count(sum(1 for _ in partial_set.queries), "query", "queries")
         shared = work(self._seconds.sets[partial_set.number].shared)
         yield words_only("its set", f"{shared} for the partials of {queries}")
-        for fact in self.tree_facts(partial_set, tree):
-            yield words_only("its tree", *fact.lines)
-        if (members := len(tree.queries)) > 1:
-            each = f"{about(tree.edges)}{work(self._of(partial_set, tree).total / members)}"
-            yield words_only("", f"{each} for each of its {members:,} queries, if split evenly")
+        (cost,) = self.tree_facts(partial_set, tree)
+        yield from _split(tree, cost, work)
 
     def join_fact(self, planned: PlannedJoin) -> Fact:
         took, total = self._seconds.folds[planned.name], self._seconds.total
@@ -99,16 +67,12 @@ class SecondsView:
         chosen = list(trees)
         return _about_all(chosen) + work(sum(self._of(partial_set, tree).total for tree in chosen))
 
-    def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
-        part = self._of(partial_set, tree).total / self._seconds.total
-        return f"cost {self.trees_text(partial_set, [tree])}", f"{share(part)} of the plan"
-
-    def set_text(self, partial_set: PartialSet) -> str:
-        return f"cost {work(self._seconds.sets[partial_set.number].shared)}"
+    def card_text(self, partial_set: PartialSet, tree: Tree) -> str:
+        return f"{share(self._of(partial_set, tree).total / self._seconds.total)} of the plan"
 
 
 class PaperView:
-    """Operations per second of event time: every tree reads its stream, and combines at its edges."""
+    """Shows costs as operations per second of event time: every tree reads its stream, and combines at its edges."""
 
     def __init__(self, plan: Plan, costs: PaperCosts) -> None:
         self._plan, self._costs = plan, costs
@@ -120,7 +84,7 @@ class PaperView:
             "total": costs.total,
             "read": costs.reading,
             "combine": costs.combining,
-            "exact": _are_exact(self._plan.trees),
+            "exact": not _about_all(self._plan.trees),
         }
         parts = f"{number(costs.reading)} to read tuples, {approx}{number(costs.combining)} to combine slices"
         return Fact("cost", value, f"cost {approx}{number(costs.total)} operations/s of event time: {parts}")
@@ -149,10 +113,7 @@ class PaperView:
     def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
         yield words_only("reading", f"{number(partial_set.statistics.stream_rate)} events/s, once for the tree")
         *_, cost = self.tree_facts(partial_set, tree)
-        yield words_only("its tree", *cost.lines)
-        if (members := len(tree.queries)) > 1:
-            each = f"{about(tree.edges)}{number(cost.value['total'] / members)} operations/s"
-            yield words_only("", f"{each} for each of its {members:,} queries, if split evenly")
+        yield from _split(tree, cost, lambda each: f"{number(each)} operations/s")
 
     def join_fact(self, planned: PlannedJoin) -> Fact:
         return Fact("cost")  # the papers give costs for trees, but not for folds
@@ -162,25 +123,30 @@ class PaperView:
         cost = sum(self._costs.trees[partial_set.number, tree.number].cost for tree in chosen)
         return f"{_about_all(chosen)}{number(cost)} operations/s"
 
-    def card_texts(self, partial_set: PartialSet, tree: Tree) -> tuple[str, str]:
+    def card_text(self, partial_set: PartialSet, tree: Tree) -> str:
         common = share(self._costs.trees[partial_set.number, tree.number].weaveability)
-        woven = "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{common}"
-        return f"cost {self.trees_text(partial_set, [tree])}", woven
+        return "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{common}"
 
-    def set_text(self, partial_set: PartialSet) -> str:
-        return ""
+
+#: One way to show costs; text, JSON and picture all use it.
+CostView: TypeAlias = SecondsView | PaperView
 
 
 def common_text(tree: Tree, weaveability: float) -> str:
     return f"{about(tree.edges)}{share(weaveability)} of its queries' edges are common"
 
 
-def _are_exact(trees: Iterable[Tree]) -> bool:
-    return all(tree.edges.density.exact for tree in trees)
+def _split(tree: Tree, cost: Fact, shown: Callable[[float], str]) -> Iterator[Fact]:
+    """Yield the cost of a tree, and what each of its queries would have of it."""
+    yield words_only("its tree", *cost.lines)
+    if (members := len(tree.queries)) > 1:
+        each = f"{about(tree.edges)}{shown(cost.value['total'] / members)}"
+        yield words_only("", f"{each} for each of its {members:,} queries, if split evenly")
 
 
 def _about_all(trees: Iterable[Tree]) -> str:
-    return "" if _are_exact(trees) else "≈ "
+    """Return `≈ ` before a figure for trees of which one has an estimated density, nothing otherwise."""
+    return max((about(tree.edges) for tree in trees), default="")
 
 
 def work(seconds: float) -> str:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 
 from windloom.explain.costs import CostView
-from windloom.explain.node import ExplainNode, Fact
-from windloom.explain.words import (
-    WIDTH,
-    answer_text,
-    having_sql,
-    listing,
-    one_line,
-    output_text,
-    shorten,
-    tree_name,
-)
+from windloom.explain.node import ExplainNode, Fact, json_only
+from windloom.explain.words import WIDTH, answer_text, having_sql, listing, one_line, output_text, shorten, tree_name
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.formatting import count, number, share
 from windloom.model.join import Join, Link
@@ -24,74 +14,67 @@ from windloom.model.stream import JoinKind
 from windloom.plan.joins import early_sides, plan_name
 from windloom.plan.plan import Member, Plan, PlannedJoin, PlannedSide, SidePlace
 from windloom.plan.sharding import sharding_of
-from windloom.statistics.observations import LinkEstimate
 
 _NAMED_PARTNERS = 4
 _SYMBOLS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
 
 
 def join_node(plan: Plan, planned: PlannedJoin, costs: CostView) -> ExplainNode:
-    name = shorten(f"Join {one_line(planned.name)}: {joined_text(planned.join)}", WIDTH)
-    return ExplainNode(name, list(_facts(plan, planned, costs)))
-
-
-def _facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[Fact]:
-    query, join = planned.query, planned.join
-    early = early_sides(plan, planned)
-    shards = shards_text(plan, planned)
-    yield Fact("name", planned.name)
-    yield Fact("text", query.text)
-    yield Fact("window", str(query.window), window_text(join), is_late=True)
-    partners = [partners_text(plan, planned, place) for place in planned.sides]
-    sides = [
-        {
+    query, join, early = planned.query, planned.join, early_sides(plan, planned)
+    sides, side_lines, links, link_lines = [], [], [], []
+    for side, place, is_early in zip(join.sides, planned.sides, early, strict=True):
+        partners = partners_text(plan, planned, place)
+        of_side = {
             "alias": side.alias,
             "stream": side.source.stream,
             "window": str(side.window),
             "where": None if side.where is None else side.where.sql,
             "group_by": [key.sql for key in side.group_by],
             "components": [str(component) for component in side.components],
-            "set": place.set,
-            "tree": place.tree,
-            "query": place.name,
-            "early": is_early,
-            "shared_with": shared_with,
         }
-        for side, place, is_early, shared_with in zip(join.sides, planned.sides, early, partners, strict=True)
-    ]
-    texts = [side_text(plan, planned, number) for number in range(len(sides))]
-    yield Fact("sides", sides, [line for pair in zip(texts, partners, strict=True) for line in pair])
-    links = [
-        {
-            "parent": join.sides[link.parent].alias,
-            "child": join.sides[link.child].alias,
-            "kind": str(link.kind),
-            "text": link_text(join, link),
-            "observed": asdict(planned.observed[i]) if planned.observed else None,
-        }
-        for i, link in enumerate(join.links)
-    ]
-    lines = []
+        answered = {"set": place.set, "tree": place.tree, "query": place.name}
+        sides.append({**of_side, **answered, "early": is_early, "shared_with": partners})
+        partial_set, tree, _ = plan.side(place)
+        source = f"relation {side.source.stream}" if side.is_relation else f"{side.source.stream} {side.window}"
+        where = "" if side.where is None else f" where {one_line(side.where.sql)}"
+        keys = ", ".join(one_line(key.sql) for key in side.group_by)
+        reads = f"{tree_name(plan, partial_set, tree)} of set {partial_set.number}"
+        side_lines += [f"{side.alias}: {source}{where}, by {keys}: {reads}", partners]
     for i, link in enumerate(join.links):
-        lines += [link_text(join, link)]
-        lines += [_observed_text(join, link, planned.observed[i])] if planned.observed else []
-    yield Fact("links", links, lines)
-    yield Fact("plan", plan_name(early), _early_text(plan, planned, early))
-    fold = [fold_text(plan, planned)]
-    fold += [_tuples_text(planned)] if planned.tuples else []
-    yield Fact("fold", planned.fold, fold)
-    yield Fact("tuples", [list(place) for place in planned.tuples])
-    yield Fact("matrix_with", [other.name for other in _sharing_matrix(plan, planned)])
-    yield Fact("order", list(planned.order))
-    yield costs.join_fact(planned)
-    yield Fact("executors", shards, shards)
-    yield Fact("answer", output_text(query), answer_text(planned), is_late=True)
-    yield Fact("having", having_sql(query))
-    yield Fact("shape", planned.shape)
-
-
-def window_text(join: Join) -> str:
-    return f"{join.window}: window_end is common to all sides, window_start the earliest"
+        parent, child, text = join.sides[link.parent].alias, join.sides[link.child].alias, link_text(join, link)
+        known = planned.observed[i] if planned.observed else None
+        of_link = {"parent": parent, "child": child, "kind": str(link.kind), "text": text}
+        links.append({**of_link, "observed": None if known is None else asdict(known)})
+        link_lines.append(text)
+        if known is not None:
+            link_lines.append(
+                f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
+                f" {share(known.matching)} of the groups of {parent} match,"
+                f" with {number(known.fan_out)} of {child} on average"
+                f" (observed, the same for {count(known.rounds, 'round')})"
+            )
+    fold, shards = [fold_text(plan, planned)], _shards_text(plan, planned)
+    if planned.tuples:  # a batch run may fold tuples instead of cells
+        (pair,) = join.links[0].keys
+        ordered = zip(join.sides, (pair.parent, pair.child), strict=True)
+        keys = " and ".join(f"{side.alias}.{one_line(side.group_by[key].sql)}" for side, key in ordered)
+        fold.append(f"a batch run folds tuples in order of {keys}, unless cells are clearly fewer")
+    window = f"{join.window}: window_end is common to all sides, window_start the earliest"
+    facts = [
+        *json_only(name=planned.name, text=query.text),
+        Fact("window", str(query.window), window, is_late=True),
+        Fact("sides", sides, side_lines),
+        Fact("links", links, link_lines),
+        Fact("plan", plan_name(early), _early_text(plan, planned, early)),
+        Fact("fold", planned.fold, fold),
+        *json_only(tuples=[list(place) for place in planned.tuples]),
+        *json_only(matrix_with=[other.name for other in _sharing_matrix(plan, planned)], order=list(planned.order)),
+        costs.join_fact(planned),
+        Fact("executors", shards, shards),
+        Fact("answer", output_text(query), answer_text(planned), is_late=True),
+        *json_only(having=having_sql(query), shape=planned.shape),
+    ]
+    return ExplainNode(shorten(f"Join {one_line(planned.name)}: {joined_text(join)}", WIDTH), facts)
 
 
 def joined_text(join: Join) -> str:
@@ -102,15 +85,6 @@ def joined_text(join: Join) -> str:
         return side.alias if side.alias == side.source.stream else f"{side.source.stream} {side.alias}"
 
     return one_line(" ".join([aliased(0), *(f"{_SYMBOLS[link.kind]} {aliased(link.child)}" for link in join.links)]))
-
-
-def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
-    side, (partial_set, tree, _) = planned.join.sides[number], plan.side(planned.sides[number])
-    where = "" if side.where is None else f" where {one_line(side.where.sql)}"
-    keys = ", ".join(one_line(key.sql) for key in side.group_by)
-    source = f"relation {side.source.stream}" if side.is_relation else f"{side.source.stream} {side.window}"
-    place = f"{tree_name(plan, partial_set, tree)} of set {partial_set.number}"
-    return f"{side.alias}: {source}{where}, by {keys}: {place}"
 
 
 def partners_text(plan: Plan, planned: PlannedJoin, place: SidePlace) -> str:
@@ -148,16 +122,6 @@ def link_text(join: Join, link: Link) -> str:
     return one_line(f"{text}, and where {residual}")
 
 
-def _observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
-    """Return what rounds have shown of a link, and for how many rounds that has held."""
-    parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
-    return (
-        f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
-        f" {share(known.matching)} of the groups of {parent} match, with {number(known.fan_out)} of {child} on average"
-        f" (observed, the same for {count(known.rounds, 'round')})"
-    )
-
-
 def _early_text(plan: Plan, planned: PlannedJoin, early: tuple[bool, ...]) -> str:
     """Return the sides that Spark aggregates before anything leaves it, and the name of such a plan in source D."""
     sides = planned.join.sides
@@ -179,15 +143,6 @@ def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     return f"{planned.fold}: {', then '.join(steps)}{shared}"
 
 
-def _tuples_text(planned: PlannedJoin) -> str:
-    """Return the text for a join of which a batch run may fold tuples instead of cells."""
-    join = planned.join
-    (pair,) = join.links[0].keys
-    sides = zip(join.sides, (pair.parent, pair.child), strict=True)
-    keys = [f"{side.alias}.{one_line(side.group_by[key].sql)}" for side, key in sides]
-    return f"a batch run folds tuples in order of {' and '.join(keys)}, unless cells are clearly fewer"
-
-
 def _sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
     """Return the other joins that are folded by the same slice matrix."""
     if planned.fold != SliceMatrix.name:
@@ -196,7 +151,7 @@ def _sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
     return [join for join in others if join.fold == planned.fold and join.pairing == planned.pairing]
 
 
-def shards_text(plan: Plan, planned: PlannedJoin) -> str:
+def _shards_text(plan: Plan, planned: PlannedJoin) -> str:
     """Return how the sides of a join meet if the step runs on executors."""
     sharding = sharding_of(plan)
     partial_set, _, _ = plan.side(planned.sides[0])

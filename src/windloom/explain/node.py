@@ -59,6 +59,11 @@ def words_only(label: str, *texts: str, is_late: bool = False) -> Fact:
     return Fact("", None, texts, label, is_late)
 
 
+def json_only(**values: Any) -> list[Fact]:
+    """Return facts that no text has."""
+    return [Fact(key, value) for key, value in values.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainNode:
     """A part of a plan: what it is, the facts about it, the reasons why it is not otherwise, and its own parts.

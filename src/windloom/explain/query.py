@@ -6,29 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 from windloom.errors import WindloomError, near_names
+from windloom.explain import words
 from windloom.explain.costs import CostView
-from windloom.explain.joins import join_node, joined_text, link_text, partners_text, side_text, window_text
+from windloom.explain.joins import join_node, joined_text
 from windloom.explain.node import ExplainNode, Fact, facts_lines, words_only
 from windloom.explain.rows import rows_node
 from windloom.explain.scans import fed_text
 from windloom.explain.sharing import SharedParts, apart, sharing
 from windloom.explain.update_patterns import pattern_node
-from windloom.explain.words import (
-    about,
-    answer_text,
-    component_name,
-    cut_text,
-    edge_rate,
-    grouping,
-    listing,
-    measure_of,
-    one_line,
-    origin_text,
-    rate_text,
-    techniques,
-    tree_name,
-    wrapped,
-)
+from windloom.explain.words import one_line, rate_text, tree_name, wrapped
 from windloom.model.formatting import amount, count, number
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.model.windows import Window
@@ -70,23 +56,23 @@ def _sections(plan: Plan, name: str, costs: CostView) -> tuple[str, list[Explain
     return planned.query.text, [
         ExplainNode("Path", list(_path(plan, partial_set, tree, planned))),
         ExplainNode("Windows", list(_windows(plan, tree, planned))),
-        ExplainNode("Shares", list(_shares(plan, partial_set, tree, planned, shared)), _apart(plan, partial_set, tree)),
+        ExplainNode("Shares", list(_shares(plan, partial_set, tree, planned, shared))),
         ExplainNode("Costs", list(_costs(plan, partial_set, tree, planned, costs))),
     ]
 
 
 def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> Iterator[Fact]:
     rate, origin = plan.rate_of(plan.stream(partial_set.stream))
-    events = f"{amount(rate, 'event/s', 'events/s')} ({origin_text(origin)})"
+    events = f"{amount(rate, 'event/s', 'events/s')} ({words.origin_text(origin)})"
     where = "every tuple" if partial_set.where is None else f"tuples where {one_line(partial_set.where.sql)}"
-    slices = f"set {partial_set.number}: {where}; grouped by {grouping(partial_set)}"
+    slices = f"set {partial_set.number}: {where}; grouped by {words.grouping(partial_set)}"
     members = f"{tree_name(plan, partial_set, tree)} of {count(len(tree.queries), 'query', 'queries')}"
-    answered = f"{rate_text(partial_set, tree.edges)}; {techniques(partial_set, tree, [planned])}"
+    answered = f"{rate_text(partial_set, tree.edges)}; {words.techniques(partial_set, tree, [planned])}"
     yield words_only("stream", f"{one_line(partial_set.stream)}, {events}")
     yield words_only("→ scan", fed_text(plan, partial_set))
-    yield words_only("→ slices", slices, cut_text(partial_set, partial_set.edges))
+    yield words_only("→ slices", slices, words.cut_text(partial_set, partial_set.edges))
     yield words_only("→ tree", members, answered)
-    yield words_only("→ answer", f"window_start, window_end, {answer_text(planned)}")
+    yield words_only("→ answer", f"window_start, window_end, {words.answer_text(planned)}")
     if isinstance(planned, PlannedQuery) and not planned.query.is_plain:
         yield _evaluated(plan, planned, "by Spark, in one job with other such queries")
 
@@ -108,7 +94,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
     yield words_only("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    spanned = f"{about(tree.edges)}{amount(slices, 'slice')} of its tree{mean}"
+    spanned = f"{words.about(tree.edges)}{amount(slices, 'slice')} of its tree{mean}"
     yield words_only("a window", window.slices_text(spanned))
     stream = query.streams[0]
     delay = plan.stream(stream).delay_ticks
@@ -118,39 +104,31 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
 
 
 def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: SharedParts) -> Iterator[Fact]:
-    yield words_only("partials", f"of set {partial_set.number} with {_others(shared.in_set)}")
-    slices = f"of {tree_name(plan, partial_set, tree)} with {_others(shared.in_tree)}"
+    def others(how_many: int) -> str:
+        return f"with {count(how_many, 'other query', 'other queries')}" if how_many else "with nobody"
+
+    yield words_only("partials", f"of set {partial_set.number} {others(shared.in_set)}")
+    slices = f"of {tree_name(plan, partial_set, tree)} {others(shared.in_tree)}"
     same = f", {shared.same_window:,} of them with the very same window" if shared.same_window else ""
     yield words_only("slices", slices + same)
-    names = [component_name(str(each.component)) for each in shared.components]
+    names = [words.component_name(str(each.component)) for each in shared.components]
     lines = []
     for name, each in zip(names, shared.components, strict=True):
-        use = f"with {_others(each.in_tree)} of the tree" if each.in_tree else "with nobody of the tree"
-        if shared.in_set > shared.in_tree:
-            use += f", with {_others(each.in_set)} of the set"
-        lines.append(f"{name:{max(map(len, names))}}  {use}")
+        of_set = f", {others(each.in_set)} of the set" if shared.in_set > shared.in_tree else ""
+        lines.append(f"{name:{max(map(len, names))}}  {others(each.in_tree)} of the tree{of_set}")
     yield words_only("components", *lines)
     near = [one_line(other.name) for other in tree.queries if other.name != planned.name]
     if near:
-        yield words_only("neighbours", listing(near, _NAMED_PARTNERS))
-
-
-def _apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> list[Fact]:
-    """Return the reasons why the query shares no slices with others."""
+        yield words_only("neighbours", words.listing(near, _NAMED_PARTNERS))
     shown = list(islice(apart(plan, partial_set, tree), _SHOWN_APART))
     rest = sum(1 for _ in plan.queries) - len(tree.queries) - sum(queries for queries, _ in shown)
-    facts = [words_only("apart from", *(text for _, text in shown))]
+    yield words_only("apart from", *(text for _, text in shown))
     if rest > 0:
-        facts.append(words_only("", f"… and {count(rest, 'query', 'queries')} of further trees and sets"))
-    return facts
-
-
-def _others(how_many: int) -> str:
-    return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
+        yield words_only("", f"… and {count(rest, 'query', 'queries')} of further trees and sets")
 
 
 def _costs(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, costs: CostView) -> Iterator[Fact]:
-    slicing, measure, is_sliced = find_slicing(plan.slicing), measure_of(partial_set), partial_set.window.is_sliced
+    slicing, measure = find_slicing(plan.slicing), words.measure_of(partial_set)
 
     def needed(windows: set[Window]) -> EdgeSet:
         """Return the edges and marks of a tree with these windows alone."""
@@ -158,10 +136,10 @@ def _costs(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, cos
 
     own = needed({planned.query.window})
     rest = needed({other.query.window for other in tree.queries if other.name != planned.name})
-    if is_sliced:
+    if is_sliced := partial_set.window.is_sliced:
         added = measure.rate(tree.fine_edges) - (measure.rate(rest) if rest.classes else 0.0)
         approx = "" if tree.fine_edges.density.exact and rest.density.exact else "≈ "
-        needs = f"needs {edge_rate(own, measure)}"
+        needs = f"needs {words.edge_rate(own, measure)}"
         if rest.classes:
             needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
         yield words_only("edges", needs)
@@ -173,15 +151,16 @@ def _costs(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, cos
 def _join_sections(plan: Plan, planned: PlannedJoin, costs: CostView) -> list[ExplainNode]:
     """Return the parts of a join's explanation: the path of each side, how sides are folded, and what that costs."""
     node, join = join_node(plan, planned, costs), planned.join
-    links = words_only("links", *(link_text(join, link) for link in join.links))
+    links = words_only("links", *(link["text"] for link in node["links"].value))
     sections = [ExplainNode(f"Join {joined_text(join)}", [links, node["plan"], node["fold"], node["executors"]])]
-    for index, (side, place) in enumerate(zip(join.sides, planned.sides, strict=True)):
+    texts = node["sides"].lines  # a line for what a side reads, and one for those that share it
+    for side, place, reads, partners in zip(join.sides, planned.sides, texts[::2], texts[1::2], strict=True):
         partial_set, tree, _ = plan.side(place)
         facts = [
-            words_only("reads", side_text(plan, planned, index)),
+            words_only("reads", reads),
             words_only("→ scan", fed_text(plan, partial_set)),
             words_only("→ tree", rate_text(partial_set, tree.edges)),
-            words_only("shares", partners_text(plan, planned, place)),
+            words_only("shares", partners),
         ]
         sections.append(ExplainNode(f"Side {side.alias}", facts))
     watermarks = []
@@ -189,10 +168,10 @@ def _join_sections(plan: Plan, planned: PlannedJoin, costs: CostView) -> list[Ex
         delay = plan.stream(name).delay_ticks
         watermarks.append(f"{one_line(name)} (latest event − {format_duration(delay)})" if delay else one_line(name))
     answer = [
-        words_only("window", window_text(join)),
+        words_only("window", *node["window"].lines),
         words_only("reported", f"once the watermarks of {' and '.join(watermarks)} pass {join.window.passed_text}"),
         *pattern_node(planned.query).facts,
-        words_only("columns", f"window_start, window_end, {answer_text(planned)}"),
+        words_only("columns", f"window_start, window_end, {words.answer_text(planned)}"),
         *([] if planned.query.is_plain else [_evaluated(plan, planned, "by Spark")]),
         costs.join_fact(planned),
     ]

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import asdict
 
-from windloom.explain.node import ExplainNode, Fact, words_only
-from windloom.explain.words import (
-    WIDTH,
-    listing,
-    one_line,
-    origin_json,
-    origin_text,
-    output_text,
-    shorten,
-)
+from windloom.explain.node import ExplainNode, Fact, json_only, words_only
+from windloom.explain.words import WIDTH, listing, one_line, origin_text, output_text, shorten
 from windloom.model.formatting import amount, count, number
-from windloom.model.rows import Reports, RowQuery
+from windloom.model.rows import Reports
 from windloom.model.stream import EnrichedStream, Version
 from windloom.model.time import format_duration
 from windloom.plan.plan import Plan, PlannedRelation
@@ -26,34 +18,26 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def relation_node(plan: Plan, planned: PlannedRelation) -> ExplainNode:
-    name = shorten(f"Relation {one_line(planned.name)}: {planned.relation.kind}", WIDTH)
-    return ExplainNode(name, list(_relation_facts(plan, planned)))
-
-
-def _relation_facts(plan: Plan, planned: PlannedRelation) -> Iterator[Fact]:
     relation, version = planned.relation, planned.version
     readers = [query.name for query in plan.queries if planned.name in query.query.relations]
     if relation.is_retroactive:
         seen = "a window sees the version of the round in which it closes"
     else:
         seen = "a tuple is joined with the version of the round in which it comes in"
-    yield Fact("name", planned.name)
-    yield Fact("retroactive", relation.is_retroactive, seen, "sees")
-    yield Fact("columns", {name: kind.name for name, kind in relation.columns.items()})
-    if version is None:
-        yield Fact("version", None, "not read yet")
-    else:
-        of_version = {
-            "number": version.number,
-            "round": version.round,
-            "rows": version.rows,
-            "bytes": version.nbytes,
-        }
-        size = ", ".join(_size_texts(planned, version))
-        yield Fact("version", of_version, f"{version.number} since round {version.round}, {size}")
-    yield Fact("sets", list(planned.sets))
-    yield Fact("projects", [] if planned.scan is None else [column.sql for column in planned.scan.columns])
-    yield Fact("read_by", readers, listing(map(one_line, readers), _NAMED_READERS), "read by")
+    of_version, text = None, "not read yet"
+    if version is not None:
+        of_version = {"number": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+        text = f"{version.number} since round {version.round}, {', '.join(_size_texts(planned, version))}"
+    facts = [
+        *json_only(name=planned.name),
+        Fact("retroactive", relation.is_retroactive, seen, "sees"),
+        *json_only(columns={name: kind.name for name, kind in relation.columns.items()}),
+        Fact("version", of_version, text),
+        *json_only(sets=list(planned.sets)),
+        *json_only(projects=[] if planned.scan is None else [column.sql for column in planned.scan.columns]),
+        Fact("read_by", readers, listing(map(one_line, readers), _NAMED_READERS), "read by"),
+    ]
+    return ExplainNode(shorten(f"Relation {one_line(planned.name)}: {relation.kind}", WIDTH), facts)
 
 
 def _size_texts(planned: PlannedRelation, version: Version) -> list[str]:
@@ -66,7 +50,8 @@ def _size_texts(planned: PlannedRelation, version: Version) -> list[str]:
 
 
 def size_text(nbytes: int) -> str:
-    """
+    """Return a size in the largest unit that it fills.
+
     >>> size_text(12), size_text(4 * 2**20)
     ('12 bytes', '4 MiB')
     """
@@ -85,91 +70,73 @@ def relation_card(planned: PlannedRelation) -> list[str]:
 def enriched_node(stream: EnrichedStream) -> ExplainNode:
     """Return how the tuples of a stream are joined as they come in."""
     joined = [
-        {
-            "relation": enrichment.relation,
-            "label": enrichment.label,
-            "kind": str(enrichment.kind),
-            "on": enrichment.on.sql,
-        }
-        for enrichment in stream.enrichments
+        {"relation": each.relation, "label": each.label, "kind": str(each.kind), "on": each.on.sql}
+        for each in stream.enrichments
     ]
     steps = (f"{each.kind.words} {each.relation} ON {each.on}" for each in stream.enrichments)
     name = one_line(f"tuples of {stream.base} as they come in: {', then '.join(steps)}")
-    return ExplainNode(name, [Fact("name", stream.name), Fact("stream", stream.base), Fact("joined", joined)])
+    return ExplainNode(name, json_only(name=stream.name, stream=stream.base, joined=joined))
 
 
 def store_node(plan: Plan, store: Retention) -> ExplainNode:
     rate, origin = plan.rate_of(plan.stream(store.stream))
     size, wheres = store_size(store, plan.rows, rate, origin), store.wheres
     expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))} of files"
+    chosen = "every tuple" if wheres is None else " or ".join(f"({one_line(where)})" for where in wheres)
     facts = [
         Fact("stream", store.stream),
         Fact("columns", list(store.columns), ", ".join(map(one_line, store.columns)) or "none but the time"),
-        Fact("where", None, "every tuple")
-        if wheres is None
-        else Fact("where", list(wheres), " or ".join(f"({one_line(where)})" for where in wheres)),
+        Fact("where", wheres and list(wheres), chosen),
         Fact("kept_ticks", size.ticks, f"{format_duration(size.ticks)} behind the watermark", "kept for"),
         words_only("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}"),
-        Fact("tuples", size.tuples),
-        Fact("bytes", size.bytes),
-        Fact("origin", origin_json(size.origin)),
+        *json_only(tuples=size.tuples, bytes=size.bytes, origin=asdict(size.origin)),
     ]
     return ExplainNode(shorten(f"Store: tuples of {one_line(store.stream)}, which a stream keeps", WIDTH), facts)
 
 
 def rows_node(plan: Plan, planned: PlannedRows) -> ExplainNode:
-    name = shorten(f"Rows {one_line(planned.name)}: {_source_text(planned.rows)}", WIDTH)
-    return ExplainNode(name, list(_rows_facts(plan, planned)))
-
-
-def _rows_facts(plan: Plan, planned: PlannedRows) -> Iterator[Fact]:
     rows = planned.rows
-    reports, keeps = _reports_text(planned), kept_texts(plan, planned)
-    yield Fact("name", planned.name)
-    yield Fact("text", planned.query.text)
-    yield Fact("window", _source_text(rows) if rows.within else str(rows.window))
-    yield Fact("reports", reports, reports)
-    strands = [
-        {
-            "alias": strand.alias,
-            "stream": strand.stream,
-            "window": None if rows.within else str(strand.window),
-            "where": None if strand.where is None else strand.where.sql,
-        }
-        for strand in rows.strands
-    ]
-    texts = []
+    reports, keeps, source = _reports_text(planned), kept_texts(plan, planned), one_line(str(rows))
+    strands, texts = [], []
     for strand in rows.strands:
-        where = "" if strand.where is None else f" where {one_line(strand.where.sql)}"
-        texts.append(f"{strand.alias}: {strand.stream}{'' if rows.within else f' {strand.window}'}{where}")
-    yield Fact("strands", strands, texts)
-    yield Fact("orders", [list(order) for order in planned.orders])
+        of_strand = {"alias": strand.alias, "stream": strand.stream, "window": None, "where": None}
+        text = f"{strand.alias}: {strand.stream}"
+        if not rows.within:
+            of_strand["window"] = str(strand.window)
+            text += f" {strand.window}"
+        if strand.where is not None:
+            of_strand["where"] = strand.where.sql
+            text += f" where {one_line(strand.where.sql)}"
+        strands.append(of_strand)
+        texts.append(text)
+    if rows.within:
+        (selection,) = rows.selections
+        parts = [one_line(selection.strands[0].alias)]
+        for strand, attached in zip(selection.strands[1:], selection.attached, strict=True):
+            assert attached.within_ticks is not None
+            parts.append(f"{one_line(strand.alias)} within {format_duration(attached.within_ticks)}")
+        source = " ⋈ ".join(parts)
+    orders, is_joined = [], any(selection.joined > 1 for selection in rows.selections)
     for selection, order in zip(rows.selections, planned.orders, strict=True):
         if selection.joined > 1:
             names = " ⋈ ".join(one_line(selection.strands[number].alias) for number in order)
             why = "as it is written" if selection.joined < 3 else "by the rows that it is expected to touch"
-            yield words_only("order", f"{names}, {why}")
+            orders.append(words_only("order", f"{names}, {why}"))
     span = f"in {format_duration(rows.window.range_ticks)}" if rows.within else "per window"
-    is_joined = any(selection.joined > 1 for selection in rows.selections)
-    expected = f"about {number(planned.pairs)} {span}" if is_joined else ()
-    yield Fact("expected_rows", planned.pairs, expected, "rows")
-    yield words_only("made by", made_by(plan, planned))
-    yield Fact("keeps", keeps, keeps)
     columns = ", ".join(one_line(row_column.name) for row_column in rows.columns)
-    yield words_only("answer", output_text(planned.query) if planned.is_aggregated else columns)
-    yield Fact("shape", planned.shape)
-
-
-def _source_text(rows: RowQuery) -> str:
-    """Return the streams and windows from which rows are made."""
-    if not rows.within:
-        return one_line(str(rows))
-    (selection,) = rows.selections
-    parts = [one_line(selection.strands[0].alias)]
-    for strand, attached in zip(selection.strands[1:], selection.attached, strict=True):
-        assert attached.within_ticks is not None
-        parts.append(f"{one_line(strand.alias)} within {format_duration(attached.within_ticks)}")
-    return " ⋈ ".join(parts)
+    facts = [
+        *json_only(name=planned.name, text=planned.query.text, window=source if rows.within else str(rows.window)),
+        Fact("reports", reports, reports),
+        Fact("strands", strands, texts),
+        *json_only(orders=[list(order) for order in planned.orders]),
+        *orders,
+        Fact("expected_rows", planned.pairs, f"about {number(planned.pairs)} {span}" if is_joined else (), "rows"),
+        words_only("made by", made_by(plan, planned)),
+        Fact("keeps", keeps, keeps),
+        words_only("answer", output_text(planned.query) if planned.is_aggregated else columns),
+        *json_only(shape=planned.shape),
+    ]
+    return ExplainNode(shorten(f"Rows {one_line(planned.name)}: {source}", WIDTH), facts)
 
 
 def made_by(plan: Plan, planned: PlannedRows) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windloom.explain.node import ExplainNode, Fact, cut_short, words_only
+from windloom.explain.node import ExplainNode, Fact, cut_short, json_only, words_only
 from windloom.explain.words import edge_rate, grouping, measure_of, one_line, shorten, slice_id_text
 from windloom.model.formatting import count, share
 from windloom.plan.graph import conditions_of
@@ -31,8 +31,7 @@ def _common_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
     ]
     fed = [f"set {each.number} (by {grouping(plan.sets[each.number])}): {_picked(scan, each)}" for each in feeds]
     fed = cut_short(fed, everything, "more sets") if len(feeds) > 1 else []
-    yield Fact("number", scan.number)
-    yield Fact("stream", scan.stream)
+    yield from json_only(number=scan.number, stream=scan.stream)
     yield Fact("intake", scan_way(scan), intake_text(scan))
     yield Fact("why", scan.why)
     yield Fact("where", where and where.sql, f"{one_line(where.sql)}, {implied}" if where else ())
@@ -64,14 +63,11 @@ def _own_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
     for feed in scan.keyed:  # tuples that are put in order for folds
         key = shorten(one_line(scan.columns[feed.key].sql), _SQL_WIDTH)
         which = "every tuple" if feed.bit is None else f"tuples with bit {feed.bit}"
-        read = _numbered([keyed_set.number for keyed_set in feed.sets])
-        without = [keyed_set.number for keyed_set in feed.sets if keyed_set.cells is None]
-        no_cells = f"; no cells of {_numbered(without)}" if without else ""
-        yield words_only("orders", f"{which} by {key}, for folds that read {read}{no_cells}")
-
-
-def _numbered(sets: list[int]) -> str:
-    return f"{'set' if len(sets) == 1 else 'sets'} {', '.join(map(str, sets))}"
+        numbers = [str(keyed_set.number) for keyed_set in feed.sets]
+        without = [str(keyed_set.number) for keyed_set in feed.sets if keyed_set.cells is None]
+        read, no_cells = (f"{'set' if len(each) == 1 else 'sets'} {', '.join(each)}" for each in (numbers, without))
+        but = f"; no cells of {no_cells}" if without else ""
+        yield words_only("orders", f"{which} by {key}, for folds that read {read}{but}")
 
 
 def fed_text(plan: Plan, partial_set: PartialSet) -> str:

@@ -5,38 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from windloom.explain import words
 from windloom.explain.costs import CostView
-from windloom.explain.node import ExplainNode, Fact, Json, words_only
+from windloom.explain.node import ExplainNode, Fact, Json, json_only, words_only
 from windloom.explain.scans import fed_text
 from windloom.explain.sharing import SharedParts, asked, shares_text
-from windloom.explain.words import (
-    SHOW_ALL,
-    WIDTH,
-    about,
-    answer_text,
-    component_name,
-    counting,
-    cut_text,
-    grouping,
-    having_sql,
-    mean_slice_ticks,
-    measure_of,
-    one_line,
-    output_text,
-    period,
-    property_names,
-    repeats,
-    shorten,
-    slice_id_text,
-    statistics_json,
-    statistics_texts,
-    techniques,
-    tree_name,
-)
+from windloom.explain.words import WIDTH, component_name, one_line, shorten, tree_name
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.formatting import amount, count
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.plan import Member, PartialSet, Plan, PlannedSide, Tree
-from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
 #: A tree with more queries, or a set with more trees, shows only the first few, unless all are asked for.
@@ -59,7 +38,9 @@ def set_node(
     hidden = partial_set.trees[_FEW_TREES:]
     queries = count(sum(len(tree.queries) for tree in hidden), "query", "queries")
     rest = f"… and {count(len(hidden), 'more tree')} with {queries}, cost {costs.trees_text(partial_set, hidden)}"
-    return ExplainNode(name, facts, children={"trees": trees}, brief=trees[:_FEW_TREES], rest=f"{rest} {SHOW_ALL}")
+    return ExplainNode(
+        name, facts, children={"trees": trees}, brief=trees[:_FEW_TREES], rest=f"{rest} {words.SHOW_ALL}"
+    )
 
 
 def _identity_facts(plan: Plan, partial_set: PartialSet) -> Iterator[Fact]:
@@ -70,71 +51,58 @@ def _identity_facts(plan: Plan, partial_set: PartialSet) -> Iterator[Fact]:
         {"expression": expression.sql, "type": type_.name}
         for expression, type_ in zip(partial_set.group_by, partial_set.group_types, strict=True)
     ]
-    by_position = None if counted is None else [expression.sql for expression in counted]
     fed = fed_text(plan, partial_set)
     if is_relation:
         is_fed = plan.scan_of(partial_set) is not None
         fed = "every new version, as a whole" if is_fed else "nothing: no row satisfies its condition"
-    yield Fact("number", partial_set.number)
-    yield Fact("stream", partial_set.stream)
+    yield from json_only(number=partial_set.number, stream=partial_set.stream)
     yield Fact("where", None if where is None else where.sql, every if where is None else one_line(where.sql))
-    yield Fact("group_by", groups, grouping(partial_set), "group by")
-    yield Fact("counted_by", by_position, () if is_relation else counting(partial_set) or (), "counted")
+    yield Fact("group_by", groups, words.grouping(partial_set), "group by")
+    by_position = None if counted is None else [expression.sql for expression in counted]
+    yield Fact("counted_by", by_position, () if is_relation else words.counting(partial_set) or (), "counted")
     yield words_only("fed by", fed)
     yield Fact("pace", partial_set.statistics.pace)
-    wanted = asked(partial_set)
-    components = [
-        {
-            "name": str(planned.component),
-            "kind": planned.component.kind,
-            "argument": None if planned.component.argument is None else planned.component.argument.sql,
-            "by": None if planned.component.by is None else planned.component.by.sql,
-            "where": None if planned.component.where is None else planned.component.where.sql,
-            "type": None if planned.argument_type is None else planned.argument_type.name,
-            "family": planned.family.name,
-            "properties": property_names(planned),
-            "asked_by": wanted[planned.component],
-        }
-        for planned in partial_set.components
-    ]
-    yield Fact("components", components, _component_lines(partial_set), "partials")
-
-
-def _component_lines(partial_set: PartialSet) -> list[str]:
-    """Return a line for every component, with the number of queries that share it."""
-    wanted, every = asked(partial_set), count(sum(1 for _ in partial_set.queries), "query", "queries")
+    components, lines, wanted = [], [], asked(partial_set.queries)
+    queries = count(sum(1 for _ in partial_set.queries), "query", "queries")
     names = [component_name(str(planned.component)) for planned in partial_set.components]
-    if partial_set.is_relation:
-        uses = (count(wanted[planned.component], "side") for planned in partial_set.components)
-        return [f"{name}, asked by {use} of joins" for name, use in zip(names, uses, strict=True)]
-    types = [f"of {planned.argument_type.name}" if planned.argument_type else "" for planned in partial_set.components]
-    lines = []
-    for planned, name, type_name in zip(partial_set.components, names, types, strict=True):
-        queries = wanted[planned.component]
-        use = f"asked by {queries:,} of {every}"
-        if planned.component == COUNT_STAR:
-            use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
-        if planned.component in partial_set.window.components:
+    types = [planned.argument_type and planned.argument_type.name for planned in partial_set.components]
+    name_width, type_width = max(map(len, names)), max(len(f"of {kind}") if kind else 0 for kind in types)
+    for planned, name, kind in zip(partial_set.components, names, types, strict=True):
+        component, asking = planned.component, wanted[planned.component]
+        parts = {"argument": component.argument, "by": component.by, "where": component.where}
+        properties = [str(has.name).lower().replace("_", " ") for has in planned.family.has]
+        components.append(
+            {"name": str(component), "kind": component.kind}
+            | {key: None if part is None else part.sql for key, part in parts.items()}
+            | {"type": kind, "family": planned.family.name, "properties": properties, "asked_by": asking}
+        )
+        if is_relation:
+            lines.append(f"{name}, asked by {count(asking, 'side')} of joins")
+            continue
+        use = f"asked by {asking:,} of {queries}"
+        if component == COUNT_STAR:
+            use = "used by all, to know which windows have a row" if asking == 0 else f"used by all, {use}"
+        if component in partial_set.window.components:
             use = "kept to know where windows end"
-        if planned.component.own is not None:
-            use += f"; defined by the user, {', '.join(property_names(planned))}"
-        lines.append(f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}")
-    return lines
+        if component.own is not None:
+            use += f"; defined by the user, {', '.join(properties)}"
+        lines.append(f"{name:{name_width}}  {f'of {kind}' if kind else '':{type_width}}  {use}")
+    yield Fact("components", components, lines, "partials")
 
 
 def _slicing_facts(partial_set: PartialSet, costs: CostView) -> Iterator[Fact]:
     """Yield the statistics and costs of a set, and how it is sliced; the version of a relation has no slices."""
     edges, slice_id, is_relation = partial_set.edges, partial_set.slice_id, partial_set.is_relation
-    cost, measure = costs.set_fact(partial_set), measure_of(partial_set)
-    known = () if is_relation else list(statistics_texts(partial_set))
-    slices = () if is_relation else cut_text(partial_set, edges)
-    way: Json = {"way": slice_id.way, "text": slice_id_text(slice_id, measure), **_slice_id_json(slice_id)}
-    yield Fact("statistics", statistics_json(partial_set), known)
+    cost, measure = costs.set_fact(partial_set), words.measure_of(partial_set)
+    known = () if is_relation else list(words.statistics_texts(partial_set))
+    slices = () if is_relation else words.cut_text(partial_set, edges)
+    way: Json = {"way": slice_id.way, "text": words.slice_id_text(slice_id, measure), **_slice_id_json(slice_id)}
+    yield Fact("statistics", words.statistics_json(partial_set), known)
     yield Fact("strategy", partial_set.strategy)
     yield Fact("cost", cost.value, () if is_relation else cost.text, is_late=True)
     yield Fact("edges", _edges_json(edges), slices, "slices" if partial_set.window.is_sliced else "cells")
     is_regular = is_relation or isinstance(slice_id, RegularSlice)
-    yield Fact("slice_id", way, () if is_regular else repeats(edges, measure), "repeat")
+    yield Fact("slice_id", way, () if is_regular else words.repeats(edges, measure), "repeat")
 
 
 def _tree_node(
@@ -154,27 +122,26 @@ def _tree_node(
         ranked.append((seen[shape], node))
         seen[shape] += 1
     brief = [node for _, node in sorted(ranked, key=lambda pair: pair[0])[:_FEW_QUERIES]]
-    rest = f"… and {len(queries) - len(brief):,} more {SHOW_ALL}"
+    rest = f"… and {len(queries) - len(brief):,} more {words.SHOW_ALL}"
     return ExplainNode(title, facts, children={"queries": queries}, brief=brief, rest=rest)
 
 
 def _tree_facts(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView) -> Iterator[Fact]:
-    measure, is_sliced = measure_of(partial_set), partial_set.window.is_sliced
+    measure, is_sliced = words.measure_of(partial_set), partial_set.window.is_sliced
     wanted = {component for planned in tree.queries for component in planned.query.components}
     by_component = {
         str(planned.component): technique
         for planned, technique in zip(partial_set.components, tree.techniques, strict=True)
         if planned.component in wanted
     }
-    yield Fact("number", tree.number)
-    yield Fact("name", tree_name(plan, partial_set, tree))
-    yield Fact("edges", _edges_json(tree.edges), cut_text(partial_set, tree.edges) if is_sliced else (), "slices")
+    yield from json_only(number=tree.number, name=tree_name(plan, partial_set, tree))
+    yield Fact("edges", _edges_json(tree.edges), words.cut_text(partial_set, tree.edges) if is_sliced else (), "slices")
     if tree.marks.classes:
-        rate = f"{about(tree.marks)}{amount(measure.rate(tree.marks), 'mark/s', 'marks/s')}"
+        rate = f"{words.about(tree.marks)}{amount(measure.rate(tree.marks), 'mark/s', 'marks/s')}"
         yield Fact("marks", _edges_json(tree.marks), f"{rate}, where a window ends inside a slice")
     else:
         yield Fact("marks")
-    yield Fact("techniques", by_component, techniques(partial_set, tree, tree.queries), "technique", is_late=True)
+    yield Fact("techniques", by_component, words.techniques(partial_set, tree, tree.queries), "technique", is_late=True)
     yield from costs.tree_facts(partial_set, tree)
     if len(tree.queries) > _MANY_QUERIES and not partial_set.is_relation:
         windows = {planned.query.window for planned in tree.queries}
@@ -188,13 +155,8 @@ def _tree_facts(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView
 
 def _query_node(planned: Member, shared: SharedParts, tree: str) -> ExplainNode:
     query, window = planned.query, planned.query.window
-    of_window = {
-        "kind": window.kind,
-        "range_ticks": window.range_ticks,
-        "slide_ticks": window.slide_ticks,
-        "offset_ticks": window.offset_ticks,
-        "text": str(window),
-    }
+    of_window = {"kind": window.kind, "range_ticks": window.range_ticks, "slide_ticks": window.slide_ticks}
+    of_window |= {"offset_ticks": window.offset_ticks, "text": str(window)}
     urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
     shares = {
         "slices_with": shared.in_tree,
@@ -205,48 +167,33 @@ def _query_node(planned: Member, shared: SharedParts, tree: str) -> ExplainNode:
         },
     }
     facts = [
-        Fact("name", query.name),
-        Fact("text", query.text),
-        *([Fact("urgency", urgency)] if str(query.urgency) else []),
+        *json_only(name=query.name, text=query.text, **({"urgency": urgency} if str(query.urgency) else {})),
         Fact("window", of_window, str(window)),
-        Fact("answer", output_text(query), answer_text(planned)),
-        Fact("having", having_sql(query)),
-        Fact("shape", None if isinstance(planned, PlannedSide) else planned.shape),
+        Fact("answer", words.output_text(query), words.answer_text(planned)),
+        *json_only(having=words.having_sql(query), shape=None if isinstance(planned, PlannedSide) else planned.shape),
     ]
     return ExplainNode(query.name, facts, [Fact("shares", shares, shares_text(shared, tree))])
 
 
 def _edges_json(edges: EdgeSet) -> Json:
-    in_composite = edges.count_per_composite
+    in_slide, slide = edges.count_per_composite, edges.composite_slide
     return {
         "per_second": edges.edges_per_second,
         "exact": edges.density.exact,
-        "mean_slice_seconds": mean_slice_ticks(edges) / 1e6,
-        "composite_slide": period(edges.composite_slide),
-        "composite_slide_ticks": _safe(edges.composite_slide),
-        "per_composite": None if in_composite is None else _safe(in_composite),
-        "classes": [_class_json(each) for each in edges.classes],
+        "mean_slice_seconds": TICKS_PER_SECOND / edges.edges_per_second / 1e6,
+        "composite_slide": words.period(slide),
+        "composite_slide_ticks": slide if slide <= _LARGEST_SAFE else None,
+        "per_composite": in_slide if in_slide is not None and in_slide <= _LARGEST_SAFE else None,
+        "classes": [{"period_ticks": each.period, "residue_ticks": each.residue} for each in edges.classes],
     }
 
 
 def _slice_id_json(slice_id: SliceId) -> Json:
     match slice_id:
         case RegularSlice(edges=edges) | PaneSlice(edges=edges):
-            return _class_json(edges)
+            return {"period_ticks": edges.period, "residue_ticks": edges.residue}
         case LookupSlice():
-            return {
-                "composite_slide_ticks": slice_id.composite_ticks,
-                "pane_ticks": slice_id.pane_ticks,
-                "origin_ticks": slice_id.origin,
-                "entries": len(slice_id.table),
-            }
+            steps = {"composite_slide_ticks": slice_id.composite_ticks, "pane_ticks": slice_id.pane_ticks}
+            return {**steps, "origin_ticks": slice_id.origin, "entries": len(slice_id.table)}
         case GreatestSlice(classes=classes):
             return {"classes": len(classes)}
-
-
-def _class_json(edges: EdgeClass) -> Json:
-    return {"period_ticks": edges.period, "residue_ticks": edges.residue}
-
-
-def _safe(value: int) -> int | None:
-    return value if value <= _LARGEST_SAFE else None

@@ -22,31 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from windloom.explain import words
 from windloom.explain.costs import SecondsView, common_text, work
 from windloom.explain.joins import fold_text, partners_text
-from windloom.explain.node import ExplainNode, Fact, Json, node_json, node_lines, words_only
-from windloom.explain.words import (
-    NAME_WIDTH,
-    TIME,
-    WIDTH,
-    Measure,
-    about,
-    component_name,
-    counting,
-    grouping,
-    listing,
-    measure_of,
-    one_line,
-    predicate_text,
-    rate_text,
-    shorten,
-    statistics_json,
-    statistics_texts,
-    strategy_name,
-    techniques,
-    tree_name,
-    wrapped,
-)
+from windloom.explain.node import ExplainNode, Fact, Json, json_only, node_json, node_lines, words_only
+from windloom.explain.words import NAME_WIDTH, TIME, WIDTH, Measure, one_line, shorten, tree_name, wrapped
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.formatting import amount, count, share
 from windloom.model.query import Query
@@ -78,34 +58,26 @@ class SharedParts:
     components: tuple[SharedComponent, ...]  # COUNT(*) is used by every query, and comes last
 
 
-def asked(partial_set: PartialSet) -> Counter[Component]:
-    """Return for each component the number of queries of a set that ask for it themselves."""
-    return Counter(component for planned in partial_set.queries for component in planned.query.components)
+def asked(queries: Iterable[Member]) -> Counter[Component]:
+    """Return for each component the number of queries that ask for it themselves."""
+    return Counter(component for planned in queries for component in planned.query.components)
 
 
 def sharing(plan: Plan) -> dict[str, SharedParts]:
     """Return what every query shares, by name."""
-
-    def used(queries: Iterable[Member]) -> Counter[Component]:
-        """Count the components, and COUNT(*), which shows the windows with a row, once for every query."""
-        members = list(queries)
-        asked_for = Counter(component for planned in members for component in planned.query.components)
-        return asked_for | Counter({COUNT_STAR: len(members)})
-
     shared: dict[str, SharedParts] = {}
     for partial_set in plan.sets:
-        of_set = used(partial_set.queries)
+        members = list(partial_set.queries)
+        # Every query uses COUNT(*), which shows the windows with a row.
+        of_set = asked(members) | Counter({COUNT_STAR: len(members)})
         for tree in partial_set.trees:
-            of_tree = used(tree.queries)
+            of_tree = asked(tree.queries) | Counter({COUNT_STAR: len(tree.queries)})
             windows = Counter(planned.query.window for planned in tree.queries)
             for planned in tree.queries:
                 own = (*(each for each in planned.query.components if each != COUNT_STAR), COUNT_STAR)
-                shared[planned.name] = SharedParts(
-                    len(tree.queries) - 1,
-                    of_set[COUNT_STAR] - 1,
-                    windows[planned.query.window] - 1,
-                    tuple(SharedComponent(each, of_tree[each] - 1, of_set[each] - 1) for each in own),
-                )
+                uses = tuple(SharedComponent(each, of_tree[each] - 1, of_set[each] - 1) for each in own)
+                same_window = windows[planned.query.window] - 1
+                shared[planned.name] = SharedParts(len(tree.queries) - 1, len(members) - 1, same_window, uses)
     return shared
 
 
@@ -117,10 +89,10 @@ def shares_text(shared: SharedParts, tree: str) -> str:
     together: dict[int, list[str]] = {}  # names by the number of other queries that use them, the most shared last
     for each in shared.components:
         others = each.in_tree if shared.in_tree else each.in_set
-        together.setdefault(others, []).append(component_name(str(each.component)))
-    words = {0: "none", everyone: "all" if everyone > 1 else "it"}
+        together.setdefault(others, []).append(words.component_name(str(each.component)))
+    named = {0: "none", everyone: "all" if everyone > 1 else "it"}
     parts = ", ".join(
-        f"{listing(names, _SHOWN_COMPONENTS)} with {words.get(others, f'{others:,}')}"
+        f"{words.listing(names, _SHOWN_COMPONENTS)} with {named.get(others, f'{others:,}')}"
         for others, names in sorted(together.items())
     )
     if shared.in_tree == 0:
@@ -130,9 +102,7 @@ def shares_text(shared: SharedParts, tree: str) -> str:
 
 def apart(plan: Plan, partial_set: PartialSet, tree: Tree) -> Iterator[tuple[int, str]]:
     """Yield the queries with which those of a tree do not share slices: how many they are, and where, and why."""
-    for other in partial_set.trees:
-        if other.number == tree.number:
-            continue
+    for other in (each for each in partial_set.trees if each.number != tree.number):
         common = share(weaveability(tree.edges, other.edges))
         reason = f"{common} of the edges are common, and {partial_set.strategy} found one tree for both no cheaper"
         if partial_set.strategy == "no_share":
@@ -151,15 +121,16 @@ def _why_other_set(plan: Plan, partial_set: PartialSet, other: PartialSet) -> st
     if Difference.STREAM in differences:
         return f"another stream: {one_line(other.stream)}"
     kind = str(other.window) if other.window.set_identity else "of time"
+    predicate = "every tuple" if other.where is None else one_line(other.where.sql)
     texts = {
-        Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
-        Difference.GROUPING: f"another grouping: {grouping(other)}",
-        Difference.WINDOWS: f"other windows: {counting(other) or kind}",
+        Difference.PREDICATE: f"another predicate: {predicate}",
+        Difference.GROUPING: f"another grouping: {words.grouping(other)}",
+        Difference.WINDOWS: f"other windows: {words.counting(other) or kind}",
     }
     both = {partial_set.number, other.number}
     common = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
-    reasons = [texts[difference] for difference in differences]
-    return ", ".join([*reasons, *(f"though both are fed by scan {number}" for number in common)])
+    shared = [f"though both are fed by scan {number}" for number in common]
+    return ", ".join([*(texts[difference] for difference in differences), *shared])
 
 
 #: Of queries and of trees, and of trees that others might be merged with, the first few are shown.
@@ -210,7 +181,7 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     queries = count(sum(1 for _ in plan.queries), "query", "queries")
     trees = count(sum(1 for _ in plan.trees), "tree")
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
-    yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+    yield f"  strategy {words.strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     parts = {**report.queries, **report.joins}
     rows = {planned.name for planned in plan.rows}
     total = report.seconds.total
@@ -233,22 +204,21 @@ def _set_node(plan: Plan, partial_set: PartialSet, report: SharingReport) -> Exp
     shared = costs.shared / costs.total if costs.total else 1.0
     chosen = ", chosen by predicted time" if plan.strategy == "auto" else ""
     tuples = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
-    slices = f"{rate_text(partial_set, partial_set.edges)}, {about(partial_set.edges)}{amount(tuples, 'tuple')}"
+    slices = (
+        f"{words.rate_text(partial_set, partial_set.edges)}, {words.about(partial_set.edges)}{amount(tuples, 'tuple')}"
+    )
     thin = ": slicing hardly reduces, so more edges cost little and coarser trees save little" if tuples < 2 else ""
     facts = [
         Fact("number", partial_set.number),
         Fact("strategy", partial_set.strategy, f"{partial_set.strategy}{chosen}"),
-        Fact("statistics", statistics_json(partial_set), list(statistics_texts(partial_set))),
+        Fact("statistics", words.statistics_json(partial_set), list(words.statistics_texts(partial_set))),
         words_only("slices", f"{slices} per slice and group{thin}"),
         words_only(
             "once for all",
             f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,",
             f"{work(costs.merge)} to put them in order: {share(shared)} of the set",
         ),
-        Fact("scan", costs.scan),
-        Fact("partials", costs.partials),
-        Fact("merge", costs.merge),
-        Fact("total", costs.total),
+        *json_only(scan=costs.scan, partials=costs.partials, merge=costs.merge, total=costs.total),
     ]
     name = shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
     slides = {each.name: each.query.window.slide_ticks for each in partial_set.queries}
@@ -259,7 +229,7 @@ def _set_node(plan: Plan, partial_set: PartialSet, report: SharingReport) -> Exp
 def _tree_node(
     plan: Plan, partial_set: PartialSet, tree: Tree, report: SharingReport, slides: Mapping[str, int]
 ) -> ExplainNode:
-    name, measure = tree_name(plan, partial_set, tree), measure_of(partial_set)
+    name, measure = tree_name(plan, partial_set, tree), words.measure_of(partial_set)
     costs = report.seconds.sets[partial_set.number].trees[tree.number]
     by_component = {
         str(component.component): seconds
@@ -270,12 +240,10 @@ def _tree_node(
     is_common = common is not None and len(tree.queries) > 1 and partial_set.window.is_sliced
     (cost,) = SecondsView(plan, report.seconds).tree_facts(partial_set, tree)
     facts = [
-        Fact("name", name),
-        Fact("own", costs.own),
-        Fact("answers", costs.answers),
-        Fact("techniques", by_component, techniques(partial_set, tree, tree.queries), "technique", is_late=True),
+        *json_only(name=name, own=costs.own, answers=costs.answers),
+        Fact("techniques", by_component, words.techniques(partial_set, tree, tree.queries), "technique", is_late=True),
         Fact("total", costs.total),
-        words_only("slices", rate_text(partial_set, tree.edges)),
+        words_only("slices", words.rate_text(partial_set, tree.edges)),
         Fact("weaveability", common, common_text(tree, common) if common is not None and is_common else ()),
         words_only("cost", *cost.lines),
     ]
@@ -312,8 +280,7 @@ def _share_node(
         Fact("seconds", part.seconds, f"{work(part.seconds)}, {share(of_plan)} of the plan"),
         Fact("share", of_plan),
         Fact("alone", part.alone, f"alone {work(part.alone)}: {saves}"),
-        Fact("saved", part.saved),
-        Fact("added_edges_per_second", part.added_edges_per_second),
+        *json_only(saved=part.saved, added_edges_per_second=part.added_edges_per_second),
     ]
     advice = [{"slide_ticks": each.slide_ticks, "saves": each.saves} for each in part.advice]
     return ExplainNode(name, facts, [Fact("hindrance", hindrance, why), Fact("advice", advice)])
@@ -336,14 +303,15 @@ def _why(query: Query, part: QueryShare, slides: Mapping[str, int], measure: Mea
     return [text]
 
 
-def _dearest(nodes: Sequence[ExplainNode], everything: bool) -> Sequence[ExplainNode]:
-    """Return the nodes that are shown: if there are many, those with the highest cost, the highest first."""
-    ordered = sorted(nodes, key=lambda node: (-node["seconds"].value, node.name))
-    return ordered if everything else ordered[:_SHOWN]
+def _cost_and_name(query: ExplainNode) -> tuple[float, str]:
+    """Return what to sort by, so that queries with the highest cost are the first."""
+    return -query["seconds"].value, query.name
 
 
 def _query_lines(queries: Sequence[ExplainNode], everything: bool) -> Iterator[str]:
-    shown = queries if everything or len(queries) <= _SHOWN else _dearest(queries, everything)
+    shown = queries
+    if not everything and len(queries) > _SHOWN:
+        shown = sorted(queries, key=_cost_and_name)[:_SHOWN]
     names = [shorten(one_line(query.name), NAME_WIDTH) for query in shown]
     windows = [query.facts[0].first_line for query in shown]
     name_width, window_width = max(map(len, names)), max(map(len, windows))
@@ -359,13 +327,11 @@ def _query_lines(queries: Sequence[ExplainNode], everything: bool) -> Iterator[s
 
 def _join_lines(plan: Plan, report: SharingReport, everything: bool) -> Iterator[str]:
     """Yield every join with its part of the plan's cost; if there are many, only the most expensive ones."""
-    if not plan.joins:
-        return
     joins = {join.name: join for join in plan.joins}
-    shown = _dearest([_share_node(name, report.joins[name], report) for name in joins], everything)
-    yield ""
-    yield f"Joins: {count(len(joins), 'query', 'queries')}"
-    for node in shown:
+    nodes = sorted((_share_node(name, report.joins[name], report) for name in joins), key=_cost_and_name)
+    if joins:
+        yield from ("", f"Joins: {count(len(joins), 'query', 'queries')}")
+    for node in nodes if everything else nodes[:_SHOWN]:
         join = joins[node.name]
         fold = f"of this {work(report.seconds.folds[join.name])} to fold"
         head = f"  {shorten(one_line(join.name), NAME_WIDTH)}  "
@@ -373,12 +339,13 @@ def _join_lines(plan: Plan, report: SharingReport, everything: bool) -> Iterator
         yield from wrapped(fold_text(plan, join), "      ", "      ")
         for side, place in zip(join.join.sides, join.sides, strict=True):
             yield from wrapped(f"{side.alias}: {partners_text(plan, join, place)}", "      ", "        ")
-    if len(shown) < len(joins):
-        yield f"  … and {len(joins) - len(shown):,} that cost less {_SHOW_ALL}"
+    if not everything and len(joins) > _SHOWN:
+        yield f"  … and {len(joins) - _SHOWN:,} that cost less {_SHOW_ALL}"
 
 
 def relation(left: int, right: int, whose: str, measure: Measure = TIME) -> str:
-    """
+    """Return how two slides that keep trees apart are related.
+
     >>> relation(7_000_000, 10_000_000, "tree 0"), relation(6_000_000, 10_000_000, "tree 0")
     ("slide 7 s is coprime to tree 0's 10 s", "slide 6 s and tree 0's 10 s have only 2 s in common")
     """

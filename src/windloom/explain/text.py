@@ -14,6 +14,11 @@ from windloom.model.formatting import count
 from windloom.plan.graph import AnswerNode, PlanGraph, PlanNode, graph_of
 from windloom.plan.plan import Plan
 
+_ARROW = " → "
+_ANSWER_WIDTH = 200
+#: A graph with more lines shows the first few only.
+_MANY_LINES = 16
+
 
 def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
     """Return the plan as text; with `query`, everything about the query of that name."""
@@ -26,37 +31,31 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
         name = shorten(one_line(node["name"].value), NAME_WIDTH)
         lines.append(f"  rate of {name}: {node['events_per_second'].first_line}")
         lines.append(f"  a tuple of {name} lies in {node['windows_per_tuple'].first_line}")
-    lines += ["", *_graph_lines(plan, parts["nodes"], all_queries)]
+    graph, names = graph_of(plan), {node["id"].value: node.name for node in parts["nodes"]}
+    drawn: set[str] = set()
+    paths = [line for root in graph.roots for line in _paths(graph, names, root, drawn)]
+    lines += ["", *(["Graph"] if paths else [])]
+    lines += [f"  {line}" for line in (paths if all_queries else paths[:_MANY_LINES])]
+    if not all_queries and len(paths) > _MANY_LINES:
+        lines.append(f"  … and {count(len(paths) - _MANY_LINES, 'more line')} {SHOW_ALL}")
     for node in (*parts["scans"], *parts["relations"]):
         lines += ["", *node_lines(node)]
     for partial_set, node in zip(plan.sets, parts["sets"], strict=True):
         lines += ["", *node_lines(node)]
-        lines += _version_lines(node) if partial_set.is_relation else _trees_lines(node)
+        if partial_set.is_relation:  # a version has neither slices nor real trees, but queries
+            queries = (query for tree in node.children["trees"] for query in tree.children["queries"])
+            answers = (f"{one_line(query.name)}: {query['answer'].first_line}" for query in queries)
+            lines += ["", *(line for answer in answers for line in wrapped(answer, "    ", "      "))]
+            continue
+        for tree in node.shown:
+            lines += ["", *node_lines(tree, 2), "", *_query_lines(tree.shown)]
+            lines += [f"    {tree.rest}"] if tree.rest else []
+        lines += ["", f"  {node.rest}"] if node.rest else []
     lines += sections_lines(parts["joins"], all_queries, ("more join", "more joins"))
     lines += sections_lines(parts["stores"], everything=True)
     lines += sections_lines(parts["rows"], all_queries, ("more row query", "more row queries"))
     lines += results_lines(parts["results"])
     return "\n".join(lines) + "\n"
-
-
-def _version_lines(partial_set: ExplainNode) -> Iterator[str]:
-    """Yield the queries of a set that holds the version of a relation, which has neither slices nor real trees."""
-    yield ""
-    for query in (query for tree in partial_set.children["trees"] for query in tree.children["queries"]):
-        yield from wrapped(f"{one_line(query.name)}: {query['answer'].first_line}", "    ", "      ")
-
-
-def _trees_lines(partial_set: ExplainNode) -> Iterator[str]:
-    for tree in partial_set.shown:
-        yield ""
-        yield from node_lines(tree, 2)
-        yield ""
-        yield from _query_lines(tree.shown)
-        if tree.rest:
-            yield f"    {tree.rest}"
-    if partial_set.rest:
-        yield ""
-        yield f"  {partial_set.rest}"
 
 
 def _query_lines(queries: Sequence[ExplainNode]) -> Iterator[str]:
@@ -75,25 +74,6 @@ def _query_lines(queries: Sequence[ExplainNode]) -> Iterator[str]:
             yield from wrapped(answer, indent, indent)
         for reason in query.reasons:
             yield from wrapped(reason.first_line, indent, indent)
-
-
-_ARROW = " → "
-_ANSWER_WIDTH = 200
-#: A graph with more lines shows the first few only.
-_MANY_LINES = 16
-
-
-def _graph_lines(plan: Plan, nodes: Sequence[ExplainNode], everything: bool) -> Iterator[str]:
-    """Yield a line for every path from a stream to answers; what several paths have in common is written once."""
-    graph, names = graph_of(plan), {node["id"].value: node.name for node in nodes}
-    drawn: set[str] = set()
-    lines = [line for root in graph.roots for line in _paths(graph, names, root, drawn)]
-    if lines:
-        yield "Graph"
-    for line in lines if everything else lines[:_MANY_LINES]:
-        yield f"  {line}"
-    if not everything and len(lines) > _MANY_LINES:
-        yield f"  … and {count(len(lines) - _MANY_LINES, 'more line')} {SHOW_ALL}"
 
 
 def _paths(graph: PlanGraph, names: Mapping[str, str], node: PlanNode, drawn: set[str]) -> list[str]:

@@ -9,9 +9,10 @@ aggregation are strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 from windloom.explain.node import ExplainNode, Fact
 from windloom.explain.words import labelled, listing, one_line
@@ -22,6 +23,7 @@ from windloom.model.rows import Body, Reports, Selection, SetKind, SetOperation
 from windloom.model.stream import JoinKind
 from windloom.model.windows import Window
 
+_RANK = attrgetter("pattern.rank")
 #: Of queries with the same pattern, this many are named.
 _SHOWN = 6
 
@@ -37,11 +39,6 @@ class Pattern(StrEnum):
     @property
     def rank(self) -> int:
         return list(Pattern).index(self)
-
-    @property
-    def is_predictable(self) -> bool:
-        """Whether it is known, when a row comes, when it will go."""
-        return self in (Pattern.WEAKEST, Pattern.WEAK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +69,32 @@ def pattern_of(query: Query) -> UpdatePattern:
 
 
 def _of_body(body: Body) -> UpdatePattern:
+    """Return the most complex pattern that a part of the body gives to its rows; of equal ones, the first."""
+    rules: list[tuple[bool, Pattern, str]]
     if isinstance(body, SetOperation):
-        return _of_operation(body)
-    update = _most([_of_window(strand.window) for strand in body.strands])
-    if body.joined > 1:
-        update = _at_least(update, Pattern.WEAK, "a joined row goes with the first of its tuples")
-    for attached in body.attached:
-        if attached.kind is JoinKind.LEFT:
-            update = _at_least(update, Pattern.STRICT, "a match to come withdraws the row without one")
-    for looked in body.looked:
-        if looked.kind is JoinKind.ANTI:
-            update = _at_least(update, Pattern.STRICT, "a match to come withdraws a row")
-        else:
-            update = _at_least(update, Pattern.WEAK, "a row goes with the last of its matches")
-    return _distinct(update) if body.is_distinct else update
-
-
-def _of_operation(body: SetOperation) -> UpdatePattern:
-    update = _most([_of_body(body.left), _of_body(body.right)])
-    if body.kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL):
-        return _at_least(update, Pattern.STRICT, "a row to come on the right withdraws one of the left")
-    if body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL):
-        return _at_least(update, Pattern.WEAK, "a row goes with the first of both sides")
-    if update.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
-        update = UpdatePattern(Pattern.WEAK, "rows of both sides stay for different times")
-    return _distinct(update) if body.kind is SetKind.UNION else update
+        update, is_distinct = max(_of_body(body.left), _of_body(body.right), key=_RANK), body.kind is SetKind.UNION
+        is_except = body.kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL)
+        is_intersect = body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL)
+        is_mixed = update.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1
+        rules = [
+            (is_except, Pattern.STRICT, "a row to come on the right withdraws one of the left"),
+            (is_intersect, Pattern.WEAK, "a row goes with the first of both sides"),
+            (is_mixed, Pattern.WEAK, "rows of both sides stay for different times"),
+        ]
+    else:
+        update, is_distinct = max((_of_window(each.window) for each in body.strands), key=_RANK), body.is_distinct
+        is_outer = any(attached.kind is JoinKind.LEFT for attached in body.attached)
+        is_anti = [looked.kind is JoinKind.ANTI for looked in body.looked]
+        rules = [
+            (body.joined > 1, Pattern.WEAK, "a joined row goes with the first of its tuples"),
+            (is_outer, Pattern.STRICT, "a match to come withdraws the row without one"),
+            (any(is_anti), Pattern.STRICT, "a match to come withdraws a row"),
+            (not all(is_anti), Pattern.WEAK, "a row goes with the last of its matches"),
+        ]
+    for applies, pattern, reason in [*rules, (is_distinct, Pattern.WEAK, "a row goes with the last of the equal ones")]:
+        if applies and update.pattern.rank < pattern.rank:
+            update = UpdatePattern(pattern, reason)
+    return update
 
 
 def _of_window(window: Window) -> UpdatePattern:
@@ -105,18 +103,6 @@ def _of_window(window: Window) -> UpdatePattern:
     if window.extent_ticks is None:
         return UpdatePattern(Pattern.MONOTONIC, f"no tuple leaves {window}")
     return UpdatePattern(Pattern.WEAKEST, f"every tuple leaves {window} after the same time")
-
-
-def _distinct(update: UpdatePattern) -> UpdatePattern:
-    return _at_least(update, Pattern.WEAK, "a row goes with the last of the equal ones")
-
-
-def _at_least(update: UpdatePattern, pattern: Pattern, reason: str) -> UpdatePattern:
-    return UpdatePattern(pattern, reason) if update.pattern.rank < pattern.rank else update
-
-
-def _most(patterns: Iterable[UpdatePattern]) -> UpdatePattern:
-    return max(patterns, key=lambda update: update.pattern.rank)
 
 
 def _windows(body: Body) -> list[Window]:
@@ -135,7 +121,12 @@ def sink_text(query: Query) -> str:
             return f"each row once, with `{VALID_UNTIL}`: nothing is withdrawn, and the sink 'current' drops it then"
         if query.emission.kind is Emits.CHANGES:
             return "rows that come and go, as insert and delete: only tuples to come tell when a row goes"
-        adds = f"`{VALID_UNTIL}`" if pattern.is_predictable and rows.has_lifetimes else "insert and delete"
+        # Of these patterns it is known, when a row comes, when it will go.
+        adds = (
+            f"`{VALID_UNTIL}`"
+            if pattern in (Pattern.WEAKEST, Pattern.WEAK) and rows.has_lifetimes
+            else "insert and delete"
+        )
         return f"all rows of every window; EMIT CHANGES reports each once, with {adds}"
     if query.emission.kind is Emits.CHANGES:
         return "insert, update and delete by group: a sink applies them one after another"

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import log10
 from typing import Any
 
 import numpy as np
 
-from windloom.aggregates.registry import PlannedComponent
 from windloom.model.formatting import amount, count, number, share, short_duration
 from windloom.model.query import Query
-from windloom.model.stream import Stream
 from windloom.model.time import TICKS_PER_SECOND, format_duration
-from windloom.model.windows import Window
 from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
@@ -67,7 +64,8 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """
+    """Return the text, cut with an ellipsis if it is longer.
+
     >>> shorten("a rather long name", 8)
     'a rathe…'
     """
@@ -75,7 +73,8 @@ def shorten(text: str, width: int) -> str:
 
 
 def listing(parts: Iterable[str], at_most: int = 6) -> str:
-    """
+    """Return the first parts, and the number of the others.
+
     >>> listing(["a", "b", "c"], at_most=2)
     'a, b and 1 more'
     """
@@ -93,10 +92,6 @@ def strategy_name(plan: Plan) -> str:
     """Return the strategy; for `auto`, also the strategies that it chose, which may differ from set to set."""
     chosen = sorted({partial_set.strategy for partial_set in plan.sets} - {plan.strategy})
     return f"{plan.strategy} ({', '.join(chosen)})" if chosen else plan.strategy
-
-
-def predicate_text(partial_set: PartialSet) -> str:
-    return "every tuple" if partial_set.where is None else one_line(partial_set.where.sql)
 
 
 def grouping(partial_set: PartialSet) -> str:
@@ -127,31 +122,6 @@ def component_name(text: str) -> str:
     return shorten(one_line(text), _COMPONENT_WIDTH)
 
 
-def property_names(planned: PlannedComponent) -> list[str]:
-    """Return the known properties of a component's operation."""
-    return [str(has.name).lower().replace("_", " ") for has in planned.family.has]
-
-
-def windows_over(plan: Plan, stream: Stream) -> list[Window]:
-    """Return the windows of all queries through which a stream is read."""
-    return [window for planned in plan.queries for window in planned.query.source.windows_over(stream.name)]
-
-
-def windows_of_a_tuple(windows: Iterable[Window]) -> str:
-    """Return the number of windows of queries that a tuple lies in.
-
-    >>> from windloom.model import LandmarkWindow, TimeWindow
-    >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
-    '6 windows, and in every later one of 1 landmark query'
-    >>> windows_of_a_tuple([TimeWindow(60, 60)])
-    '1 window'
-    """
-    numbers = [window.windows_per_tuple for window in windows]
-    text, growing = amount(sum(number or 0.0 for number in numbers), "window"), numbers.count(None)
-    landmarks = count(growing, "landmark query", "landmark queries")
-    return f"{text}, and in every later one of {landmarks}" if growing else text
-
-
 def answer_text(planned: Member | PlannedJoin) -> str:
     """Return the columns of the answer, and the condition for rows to be reported."""
     if planned.query.is_side:
@@ -179,14 +149,9 @@ def having_sql(query: Query) -> str | None:
 
 def spelled_out(query: Query, sql: str) -> str:
     """Return SQL over a query's aggregates and groupings, with these written in place of `__a0`, `__g0`, …"""
-
-    def spell(match: re.Match[str]) -> str:
-        index = int(match.group(2))
-        if match.group(1) == "a":
-            return str(query.aggregates[index])
-        return query.group_by[index].expression.sql
-
-    return re.sub(r"\b__([ag])(\d+)\b", spell, sql)
+    parts = {f"__a{index}": str(aggregate) for index, aggregate in enumerate(query.aggregates)}
+    parts |= {f"__g{index}": grouping.expression.sql for index, grouping in enumerate(query.group_by)}
+    return re.sub(r"\b__[ag]\d+\b", lambda match: parts[match[0]], sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +173,6 @@ class Measure:
 
     def length(self, ticks: float) -> str:
         return amount(ticks, "row") if self.is_of_positions else length(ticks)
-
-    def period(self, ticks: int) -> str:
-        return count(ticks, "row") if self.is_of_positions else period(ticks)
 
     def rate(self, edges: EdgeSet) -> float:
         """Return edges per second of event time."""
@@ -244,7 +206,8 @@ def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
 
 
 def every(edges: EdgeClass, measure: Measure = TIME) -> str:
-    """
+    """Return the time between the edges of a class, and the first of them.
+
     >>> every(EdgeClass(60_000_000, 5_000_000))
     'every 1 minute + 5 seconds'
     """
@@ -276,11 +239,8 @@ def cut_text(partial_set: PartialSet, edges: EdgeSet) -> str:
     if not partial_set.window.is_sliced:
         return partial_set.window.cells_text
     measure = measure_of(partial_set)
-    return f"{edge_rate(edges, measure)}, mean length {about(edges)}{measure.length(mean_slice_ticks(edges))}"
-
-
-def mean_slice_ticks(edges: EdgeSet) -> float:
-    return TICKS_PER_SECOND / edges.edges_per_second
+    mean = measure.length(TICKS_PER_SECOND / edges.edges_per_second)
+    return f"{edge_rate(edges, measure)}, mean length {about(edges)}{mean}"
 
 
 def repeats(edges: EdgeSet, measure: Measure = TIME) -> str:
@@ -289,13 +249,14 @@ def repeats(edges: EdgeSet, measure: Measure = TIME) -> str:
     if is_astronomic(slide) and not measure.is_of_positions:
         return f"astronomically late: the composite slide is {period(slide)} long"
     edges_in_slide = edges.count_per_composite
-    if edges_in_slide is None:
-        return f"every {measure.period(slide)} (composite slide)"
-    return f"every {measure.period(slide)} (composite slide of {count(edges_in_slide, 'edge')})"
+    text = count(slide, "row") if measure.is_of_positions else period(slide)
+    of = "" if edges_in_slide is None else f" of {count(edges_in_slide, 'edge')}"
+    return f"every {text} (composite slide{of})"
 
 
 def origin_text(origin: Origin) -> str:
-    """
+    """Return where a figure comes from, and how it changes.
+
     >>> origin_text(Origin("given")), origin_text(Origin("observed", 1)), origin_text(Origin("observed", 12, 0.08))
     ('given', 'observed in 1 round', 'observed in 12 rounds, rising by 8 % per round')
     """
@@ -317,13 +278,11 @@ def statistics_texts(partial_set: PartialSet) -> Iterator[str]:
         rate += f": {share(known.selectivity)} of the stream ({origin_text(origins.selectivity)})"
     groups = f"{amount(known.groups, 'group')} ({origin_text(origins.groups)})" if partial_set.group_by else "one group"
     yield f"{rate}, {groups}"
-    evenness = ""
+    evenness, seen = "", origin_text(origins.evenness)
     if known.regularity >= _EVENLY:
-        evenness = "tuples at even distances"
+        evenness = f"; tuples at even distances ({seen})"
     elif known.spread < _SKEWED:
-        evenness = f"most tuples of few groups: as if spread over {number(known.spread * known.groups)}"
-    if evenness:
-        evenness = f"; {evenness} ({origin_text(origins.evenness)})"
+        evenness = f"; most tuples of few groups: as if spread over {number(known.spread * known.groups)} ({seen})"
     ticks = round(known.round_length * TICKS_PER_SECOND)
     is_whole = ticks % TICKS_PER_SECOND == 0 and ticks
     length = short_duration(ticks) if is_whole else f"{number(known.round_length)} s"
@@ -345,14 +304,8 @@ def statistics_json(partial_set: PartialSet) -> dict[str, Any]:
         "regularity": known.regularity,
         "spread": known.spread,
         "tuples_per_slice_and_group": known.events_per_second / (edges_per_second * known.groups),
-        "origins": {
-            name: origin_json(getattr(origins, name)) for name in ("rate", "selectivity", "groups", "round", "evenness")
-        },
+        "origins": asdict(origins),
     }
-
-
-def origin_json(origin: Origin) -> dict[str, Any]:
-    return {"source": origin.source, "rounds": origin.rounds, "trend": origin.trend}
 
 
 def length(ticks: float) -> str:
@@ -361,11 +314,9 @@ def length(ticks: float) -> str:
     >>> length(1_666_667), length(7_042_811_000_000), length(400)
     ('1.67 seconds', '81.5 days', '400 microseconds')
     """
-    for name, size in _UNITS:
-        if ticks >= size:
-            text = number(ticks / size)
-            return f"{text} {name}" if text == "1" else f"{text} {name}s"
-    return f"{number(ticks)} microseconds"
+    name, size = next((unit for unit in _UNITS if ticks >= unit[1]), _UNITS[-1])
+    text = number(ticks / size)
+    return f"{text} {name}" if text == "1" and ticks >= size else f"{text} {name}s"
 
 
 def period(ticks: int) -> str:
@@ -384,9 +335,7 @@ def period(ticks: int) -> str:
         return f"about 10^{round(log10(ticks) - log10(_TICKS_PER_YEAR))} years"
     plain = format_duration(ticks)
     how_many, unit = plain.split()
-    if len(how_many) <= 4:
-        return plain
-    return f"{int(how_many):,} {unit}, which is {length(ticks)}"
+    return plain if len(how_many) <= 4 else f"{int(how_many):,} {unit}, which is {length(ticks)}"
 
 
 def is_astronomic(ticks: int) -> bool:

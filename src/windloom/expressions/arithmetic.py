@@ -25,9 +25,14 @@ Value: TypeAlias = "pa.Array | pa.Scalar"
 #: The rows whose values are needed (never NULL); None: all of them.
 Active: TypeAlias = "pa.Array | None"
 
-_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-_UNARY = {"negative": (pc.negate, pc.negate_checked), "abs": (pc.abs, pc.abs_checked)}
+#: Operations that never fail, and those that fail on overflow, for integers.
+_OPERATIONS = {
+    "+": (pc.add, pc.add_checked),
+    "-": (pc.subtract, pc.subtract_checked),
+    "*": (pc.multiply, pc.multiply_checked),
+    "negative": (pc.negate, pc.negate_checked),
+    "abs": (pc.abs, pc.abs_checked),
+}
 _WIDE_DIGITS = 75  # one less than Arrow's maximum, so that a sum fits
 #: Digits that are dropped at a time.
 _DROPPED = 9
@@ -57,16 +62,11 @@ def masked(operands: list[Value], active: Active) -> list[Value]:
 
     An operation on NULL gives NULL, so one operand is enough; one on constants alone is the same for all rows.
     """
-    if active is None:
+    at = next((index for index, operand in enumerate(operands) if not is_scalar(operand)), None)
+    if active is None or at is None:
         return operands
-    for index, operand in enumerate(operands):
-        if not is_scalar(operand):
-            return [
-                *operands[:index],
-                pc.if_else(active, operand, pa.scalar(None, operand.type)),
-                *operands[index + 1 :],
-            ]
-    return operands
+    wanted = pc.if_else(active, operands[at], pa.scalar(None, operands[at].type))
+    return [*operands[:at], wanted, *operands[at + 1 :]]
 
 
 def any_of(flags: Value) -> bool:
@@ -96,75 +96,47 @@ def _with_numpy(function: Any, *operands: Value) -> Value:
 
 
 def combine(node: Node, operands: list[Value], active: Active) -> Value:
-    """Compute a sum, difference or product."""
-    if node.kind.kind is TypeKind.FLOAT:
-        return _PLAIN[node.op](*operands)
+    """Compute a sum, difference, product, negative or absolute value."""
+    plain, checked = _OPERATIONS[node.op]
+    if node.kind.kind is TypeKind.INTEGER:
+        return checked(*masked(operands, active))
+    if node.kind.kind is TypeKind.FLOAT or len(operands) == 1:
+        return plain(*operands)
     left, right = masked(operands, active)
-    if node.kind.kind is TypeKind.DECIMAL:
-        return _combine_decimals(node.op, left, right, node.kind)
-    return _CHECKED[node.op](left, right)
+    scale = left.type.scale + right.type.scale if node.op == "*" else max(left.type.scale, right.type.scale)
+    if scale > MOST_DIGITS:
+        raise DeclinedError("a product of decimals with many digits")
+    result = plain(*(pc.cast(each, pa.decimal256(each.type.precision, each.type.scale)) for each in (left, right)))
+    if node.op == "*":
+        result = pc.cast(result, pa.decimal128(MOST_DIGITS, scale))  # Spark rounds longer products twice
+    return _fitted(result, node.kind)
 
 
 def divide(node: Node, operands: list[Value], active: Active) -> Value:
-    left, right = _divisible(operands, active)
-    if node.kind.kind is TypeKind.DECIMAL:
-        return _divide_decimals(left, right, node.kind)
-    return pc.divide(left, right)
-
-
-def try_divide(node: Node, operands: list[Value], active: Active) -> Value:
-    left, right = operands
-    return pc.divide(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
-
-
-def whole_divide(node: Node, operands: list[Value], active: Active) -> Value:
-    left, right = _divisible(operands, active)
-    # A zero divisor of NULL is not refused, but no processor divides by it.
-    return pc.divide_checked(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
-
-
-def remainder(node: Node, operands: list[Value], active: Active) -> Value:
-    """Compute the remainder with the sign of the dividend, as in Java."""
-    return _with_numpy(_remainder, *_divisible(operands, active))
+    """Compute a quotient, a whole quotient or a remainder; only `try_divide` does not decline a division by zero."""
+    left, right = operands if node.op == "try_divide" else masked(operands, active)
+    is_zero = pc.equal(right, pa.scalar(0, right.type))
+    if node.op != "try_divide" and any_of(pc.and_(is_zero, pc.is_valid(left))):
+        raise DeclinedError("a division by zero")
+    if node.op == "%":
+        return _with_numpy(_remainder, left, right)
+    if node.op == "/":
+        is_decimal = node.kind.kind is TypeKind.DECIMAL
+        return _divide_decimals(left, right, node.kind) if is_decimal else pc.divide(left, right)
+    # NULL divided by zero is not refused, but no processor divides integers by it.
+    divisor = pc.if_else(is_zero, pa.scalar(None, right.type), right)
+    return (pc.divide_checked if node.op == "div" else pc.divide)(left, divisor)
 
 
 def _remainder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """Return remainders with the sign of the dividend, as in Java."""
     if left.dtype.kind == "f":
         return np.asarray(np.fmod(left, right))
     # Some processors cannot divide the smallest number by -1, or anything by 0; NULL stands for such rows later.
     return np.asarray(np.fmod(left, np.where((right == -1) | (right == 0), 1, right).astype(right.dtype)))
 
 
-def negative_or_abs(node: Node, operands: list[Value], active: Active) -> Value:
-    free, checked = _UNARY[node.op]
-    return checked(*masked(operands, active)) if node.kind.kind is TypeKind.INTEGER else free(*operands)
-
-
-def _is_zero(value: Value) -> Value:
-    return pc.equal(value, pa.scalar(0, value.type))
-
-
-def _divisible(operands: list[Value], active: Active) -> list[Value]:
-    """Dividend and divisor, masked; declines a division by zero."""
-    left, right = masked(operands, active)
-    if any_of(pc.and_(_is_zero(right), pc.is_valid(left))):
-        raise DeclinedError("a division by zero")
-    return [left, right]
-
-
 # Decimals -------------------------------------------------------------------------------------------------------------
-
-
-def _combine_decimals(op: str, left: Value, right: Value, kind: DataType) -> Value:
-    """Compute a sum, difference or product of decimals."""
-    scale = left.type.scale + right.type.scale if op == "*" else max(left.type.scale, right.type.scale)
-    if scale > MOST_DIGITS:
-        raise DeclinedError("a product of decimals with many digits")
-    wide = [pc.cast(operand, pa.decimal256(operand.type.precision, operand.type.scale)) for operand in (left, right)]
-    result = _PLAIN[op](*wide)
-    if op == "*":
-        result = pc.cast(result, pa.decimal128(MOST_DIGITS, scale))  # Spark rounds longer products twice
-    return _fitted(result, kind)
 
 
 def _fitted(value: Value, kind: DataType) -> Value:
@@ -237,12 +209,11 @@ def _to_double(value: Value) -> Value:
     if is_scalar(value):
         return pa.scalar(None if value.as_py() is None else float(value.as_py()), pa.float64())
     low, high = _words(value)
-    if value.type.scale <= _MOST_EXACT_POWER and bool(
-        np.all((high == low >> 63) & (low < _EXACT_IN_DOUBLE) & (low > -_EXACT_IN_DOUBLE))
-    ):
-        quotients = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
-        return pa.array(quotients, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
-    return pc.cast(pc.cast(value, pa.string()), pa.float64())
+    fits = (high == low >> 63) & (low < _EXACT_IN_DOUBLE) & (low > -_EXACT_IN_DOUBLE)
+    if value.type.scale > _MOST_EXACT_POWER or not fits.all():
+        return pc.cast(pc.cast(value, pa.string()), pa.float64())
+    quotients = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
+    return pa.array(quotients, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
 
 
 def _wide(value: Value) -> Value:
@@ -286,22 +257,17 @@ def _whole(value: Value, kind: DataType) -> Value:
 # Rounding -------------------------------------------------------------------------------------------------------------
 
 
-def floor_or_ceil(node: Node, operands: list[Value], active: Active) -> Value:
-    (value,), is_floor = masked(operands, active), node.op == "floor"
-    if node.kind.kind is not TypeKind.DECIMAL:
+def round_off(node: Node, operands: list[Value], active: Active) -> Value:
+    """Compute round(), floor() or ceil()."""
+    (value,), is_floor, is_decimal = masked(operands, active), node.op == "floor", node.kind.kind is TypeKind.DECIMAL
+    if node.op == "round":
+        return _fitted(value, node.kind) if is_decimal else _with_numpy(partial(_half_up, digits=node.value), value)
+    if not is_decimal:
         return _whole(pc.floor(value) if is_floor else pc.ceil(value), node.kind)
     wide, whole = _wide(value), _truncated(value, 0)
     is_aside = (pc.less if is_floor else pc.greater)(wide, pc.cast(whole, wide.type))
-    unit, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
-    step = pc.if_else(is_aside, unit, none)
+    step = pc.if_else(is_aside, *(pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0)))
     return _fitted(pc.subtract(whole, step) if is_floor else pc.add(whole, step), node.kind)
-
-
-def round_half_up(node: Node, operands: list[Value], active: Active) -> Value:
-    (value,) = masked(operands, active)
-    if node.kind.kind is TypeKind.DECIMAL:
-        return _fitted(value, node.kind)
-    return _with_numpy(partial(_half_up, digits=node.value), value)
 
 
 def _half_up(values: NDArray[Any], digits: int) -> NDArray[Any]:

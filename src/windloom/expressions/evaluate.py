@@ -6,7 +6,7 @@ Comparisons are Spark's: NaN equals NaN and is greater than any other number, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from windloom.expressions.node import Node
 from windloom.model.types import TypeKind, arrow_type, as_array
 
 _Operation = Callable[[Node, list[Value], Active], Value]
+_DECIDING = {"and": pc.and_kleene, "or": pc.or_kleene, "coalesce": pc.coalesce}
 _NEGATED = {"<>": "=", "<=": ">", ">=": "<"}
 _PLAIN = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 #: Longer lists of constants are looked up in a hash table.
@@ -49,16 +50,21 @@ def evaluate(node: Node, rows: DecodedColumns, active: Active = None) -> Value:
     return _AT_ONCE[node.op](node, [evaluate(operand, rows, active) for operand in node.operands], active)
 
 
-def _and_or(node: Node, rows: DecodedColumns, active: Active) -> Value:
-    """Evaluate every operand only where those before it do not decide."""
-    is_and = node.op == "and"
+def _until_decided(node: Node, rows: DecodedColumns, active: Active) -> Value:
+    """Evaluate every operand of AND, OR and coalesce() only where those before it do not decide."""
     result = evaluate(node.operands[0], rows, active)
     for operand in node.operands[1:]:
         needed = active
         if may_refuse(operand):
-            undecided = pc.fill_null(result, True) if is_and else pc.invert(pc.fill_null(result, False))
+            match node.op:
+                case "and":
+                    undecided = pc.fill_null(result, True)
+                case "or":
+                    undecided = pc.invert(pc.fill_null(result, False))
+                case _:
+                    undecided = pc.is_null(result)
             needed = _narrowed(active, undecided, rows)
-        result = (pc.and_kleene if is_and else pc.or_kleene)(result, evaluate(operand, rows, needed))
+        result = _DECIDING[node.op](result, evaluate(operand, rows, needed))
     return result
 
 
@@ -74,15 +80,6 @@ def _case(node: Node, rows: DecodedColumns, active: Active) -> Value:
     result = evaluate(otherwise, rows, active)
     for holds, value in reversed(values):
         result = pc.if_else(holds, value, result)
-    return result
-
-
-def _coalesce(node: Node, rows: DecodedColumns, active: Active) -> Value:
-    """Evaluate every value only where those before it are NULL."""
-    result = evaluate(node.operands[0], rows, active)
-    for operand in node.operands[1:]:
-        missing = _narrowed(active, pc.is_null(result), rows) if may_refuse(operand) else active
-        result = pc.coalesce(result, evaluate(operand, rows, missing))
     return result
 
 
@@ -122,13 +119,9 @@ def _in_list(node: Node, operands: list[Value], active: Active) -> Value:
     """Return TRUE if a value is found; otherwise NULL if one of the two sides is unknown."""
     value, *listed = operands
     if is_scalar(value) or len(listed) <= _CHAINED or not all(map(is_scalar, listed)):
-        is_in: Value = pa.scalar(False)
-        for member in listed:
-            is_in = pc.or_kleene(is_in, compare("=", value, member))
-        return is_in
-    known = [member for member in listed if member.is_valid]
-    values = pa.array([member.as_py() for member in known], value.type)
-    is_in = pc.is_in(value, value_set=values)
+        return reduce(pc.or_kleene, (compare("=", value, member) for member in listed), pa.scalar(False))
+    known = [member.as_py() for member in listed if member.is_valid]
+    is_in = pc.is_in(value, value_set=pa.array(known, value.type))
     unknown = pc.is_null(value)
     if len(known) < len(listed):
         unknown = pc.or_(unknown, pc.invert(is_in))
@@ -146,36 +139,23 @@ def _extreme(node: Node, operands: list[Value], active: Active) -> Value:
     return best
 
 
-def _ignoring(function: Any) -> _Operation:
-    """An operation that never fails, and needs only its operands."""
-    return lambda node, operands, active: function(*operands)
-
-
 _REFUSING = {"+", "-", "*", "div", "negative", "abs", "cast", "floor", "ceil", "round"}
 
 _IN_TURN: dict[str, Callable[[Node, DecodedColumns, Active], Value]] = {
-    **dict.fromkeys(("and", "or"), _and_or),
+    **dict.fromkeys(("and", "or", "coalesce"), _until_decided),
     "case": _case,
-    "coalesce": _coalesce,
 }
 
 _AT_ONCE: dict[str, _Operation] = {
-    **dict.fromkeys(("+", "-", "*"), arithmetic.combine),
-    "/": arithmetic.divide,
-    "try_divide": arithmetic.try_divide,
-    "div": arithmetic.whole_divide,
-    "%": arithmetic.remainder,
-    **dict.fromkeys(("negative", "abs"), arithmetic.negative_or_abs),
-    "sqrt": _ignoring(pc.sqrt),
-    **dict.fromkeys(
-        ("=", "<>", "<", "<=", ">", ">=", "<=>"), lambda node, operands, active: compare(node.op, *operands)
-    ),
-    "in": _in_list,
+    **dict.fromkeys(("+", "-", "*", "negative", "abs"), arithmetic.combine),
+    **dict.fromkeys(("/", "try_divide", "div", "%"), arithmetic.divide),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), lambda node, each, active: compare(node.op, *each)),
     **dict.fromkeys(("greatest", "least"), _extreme),
-    "isnan": _ignoring(lambda value: pc.fill_null(pc.is_nan(value), False)),
-    "not": _ignoring(pc.invert),
-    "isnull": _ignoring(pc.is_null),
+    **dict.fromkeys(("floor", "ceil", "round"), arithmetic.round_off),
     "cast": arithmetic.cast,
-    **dict.fromkeys(("floor", "ceil"), arithmetic.floor_or_ceil),
-    "round": arithmetic.round_half_up,
+    "in": _in_list,
+    "sqrt": lambda node, operands, active: pc.sqrt(*operands),
+    "isnan": lambda node, operands, active: pc.fill_null(pc.is_nan(*operands), False),
+    "not": lambda node, operands, active: pc.invert(*operands),
+    "isnull": lambda node, operands, active: pc.is_null(*operands),
 }

@@ -12,23 +12,13 @@ from functools import partial
 
 from windloom.expressions import types
 from windloom.expressions.node import Node, constant, converted, unchanged
-from windloom.expressions.types import (
-    BOOLEAN,
-    NUMBERS,
-    PLAIN,
-    TIMES,
-    NotKnownError,
-    ResultType,
-    are_alike,
-    are_comparable,
-    can_cast,
-    common_type,
-)
+from windloom.expressions.types import BOOLEAN, NUMBERS, PLAIN, TIMES, NotKnownError, ResultType, common_type
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
 Rule = Callable[[str, Sequence[Node]], Node]
 _Takes = Callable[[DataType], bool]
 
+_BITWISE = ("&", "|", "^", "~")
 #: Spark compares up to this many listed values one by one, and looks up longer lists in a hash table.
 _LISTED = 10
 #: Higher powers of 10 are not exact as floating-point numbers, and the result would be rounded twice.
@@ -70,9 +60,8 @@ def _take(name: str, operands: Sequence[Node], *counts: int) -> None:
 
 def _take_numbers(name: str, operands: Sequence[Node], *counts: int) -> None:
     _take(name, operands, *counts)
-    for node in operands:
-        if not node.kind.is_numeric:
-            raise NotKnownError(f"{name} of {node.kind}")
+    if others := [node for node in operands if not node.kind.is_numeric]:
+        raise NotKnownError(f"{name} of {others[0].kind}")
 
 
 def _node_of(op: str, result: ResultType, operands: Sequence[Node], kind: DataType | None = None) -> Node:
@@ -85,8 +74,12 @@ def _node_of(op: str, result: ResultType, operands: Sequence[Node], kind: DataTy
 
 
 def _arithmetic(op: str, operands: Sequence[Node]) -> Node:
-    _take_numbers(op, operands, 2)
     kinds = [node.kind for node in operands]
+    if op in _BITWISE:  # as wide as the widest operand
+        if any(kind.kind is not TypeKind.INTEGER for kind in kinds):
+            raise NotKnownError(op)
+        return Node(op, max(kinds, key=lambda kind: kind.bits), why_spark=op)
+    _take_numbers(op, operands, 2)
     if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
         kinds = [literal_digits(node) for node in operands]
     result = types.arithmetic_type(op, *kinds)
@@ -96,16 +89,9 @@ def _arithmetic(op: str, operands: Sequence[Node]) -> Node:
     return _node_of(op, result, operands)
 
 
-def _whole_number(op: str, operands: Sequence[Node]) -> Node:
-    """Bitwise operators: the result is as wide as the widest operand."""
-    if any(node.kind.kind is not TypeKind.INTEGER for node in operands):
-        raise NotKnownError(op)
-    return Node(op, max((node.kind for node in operands), key=lambda kind: kind.bits), why_spark=op)
-
-
 def _comparison(op: str, operands: Sequence[Node]) -> Node:
     _take(op, operands, 2)
-    return _compared(op, operands, are_comparable(operands[0].kind, operands[1].kind))
+    return _compared(op, operands, types.are_comparable(operands[0].kind, operands[1].kind))
 
 
 def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
@@ -122,7 +108,7 @@ def _compared(op: str, operands: Sequence[Node], is_known: bool) -> Node:
 
 
 def _in_list(op: str, operands: Sequence[Node]) -> Node:
-    node = _compared("in", operands, are_alike(each.kind for each in operands))
+    node = _compared("in", operands, types.are_alike(each.kind for each in operands))
     why, listed = node.why_spark, node.operands[1:]
     is_plain = all(each.is_constant and each.value for each in listed)
     if why is None and node.operands[0].kind.kind is TypeKind.FLOAT and not is_plain:
@@ -145,7 +131,7 @@ def _is_null(op: str, operands: Sequence[Node]) -> Node:
 
 
 def _case(op: str, operands: Sequence[Node]) -> Node:
-    """Conditions and values in turn, and the value if no condition holds."""
+    """Type a choice among values; operands are conditions and values in turn, and the value if no condition holds."""
     conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
     result = common_type([node.kind for node in values])
     parts: list[Node] = []
@@ -154,38 +140,45 @@ def _case(op: str, operands: Sequence[Node]) -> Node:
             raise NotKnownError(f"CASE WHEN {condition.kind}")
         parts += [condition, converted(value, result.kind)]
     parts.append(converted(values[-1], result.kind))
-    return Node(
-        "case", result.kind, () if result.why_spark else tuple(parts), None, result.is_certain, result.why_spark
-    )
+    why = result.why_spark
+    return Node("case", result.kind, () if why else tuple(parts), None, result.is_certain, why)
 
 
 # Functions that are evaluated here ------------------------------------------------------------------------------------
 
 
-def _one_number(name: str, operands: Sequence[Node]) -> Node:
-    """A function of one number whose result has the type of that number."""
+def _of_one_number(name: str, operands: Sequence[Node]) -> Node:
+    """Type its sign and absolute value, its root, whether it is NaN, and the whole numbers below and above it."""
     _take_numbers(f"{name}()", operands, 1)
     (value,) = operands
+    kind = value.kind
+    if name == "sqrt":
+        return _node_of(name, ResultType(DOUBLE), operands)
+    if name == "isnan":
+        if kind.kind is not TypeKind.FLOAT:
+            raise NotKnownError(f"isnan() of {kind}")
+        return Node(name, BOOLEAN, (value,))
     if name == "positive":
         return unchanged(value)
-    if value.kind.precision > _MOST_NEGATED:
-        return Node(name, value.kind, why_spark=f"{name}() of {value.kind}")
-    return Node(name, value.kind, (value,))
-
-
-def _coalesce(name: str, operands: Sequence[Node]) -> Node:
-    if name != "coalesce":
-        _take(f"{name}()", operands, 2)
-    if not operands:
-        raise NotKnownError("coalesce() of nothing")
-    return _node_of("coalesce", common_type([node.kind for node in operands]), operands)
+    if name in ("abs", "negative"):
+        is_long = kind.precision > _MOST_NEGATED
+        return Node(name, kind, why_spark=f"{name}() of {kind}") if is_long else Node(name, kind, (value,))
+    if kind.kind is TypeKind.INTEGER:
+        return converted(unchanged(value), BIGINT)
+    if kind.kind is TypeKind.FLOAT:
+        result, value = ResultType(BIGINT), converted(value, DOUBLE)
+    elif kind.scale == 0:
+        return unchanged(value)
+    else:
+        result = types.rounded_type(kind, 0)
+    return Node("ceil" if name == "ceiling" else name, result.kind, (value,), None, result.is_certain)
 
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
     _take("nullif()", operands, 2)
     equal, value = _comparison("=", operands), operands[0]
     kinds = [node.kind for node in operands]
-    is_certain = are_alike(kinds) and value.kind.kind is not TypeKind.NULL
+    is_certain = types.are_alike(kinds) and value.kind.kind is not TypeKind.NULL
     parts = () if equal.why_spark else (equal, constant(None, value.kind), value)
     return Node("case", value.kind, parts, None, is_certain, equal.why_spark)
 
@@ -196,38 +189,20 @@ def _if(name: str, operands: Sequence[Node]) -> Node:
     return _case("case", [_is_null("isnotnull", [condition]) if name == "nvl2" else truth("if()", condition), *values])
 
 
-def _extreme(name: str, operands: Sequence[Node]) -> Node:
-    if len(operands) < 2:
+def _one_of(name: str, operands: Sequence[Node]) -> Node:
+    """Type the first value that is not NULL, the greatest or the least: it has the common type of all."""
+    if name in ("nvl", "ifnull"):
+        _take(f"{name}()", operands, 2)
+    if not operands and name == "coalesce":
+        raise NotKnownError("coalesce() of nothing")
+    is_extreme = name in ("greatest", "least")
+    if is_extreme and len(operands) < 2:
         raise NotKnownError(f"{name}() of {len(operands)} values")
     result = common_type([node.kind for node in operands])
-    if result.kind.kind not in _COMPARED:
+    if is_extreme and result.kind.kind not in _COMPARED:
         is_certain = result.is_certain and result.kind.kind is not TypeKind.NULL
         result = ResultType(result.kind, is_certain, result.why_spark or f"a comparison of {result.kind}")
-    return _node_of(name, result, operands)
-
-
-def _floor_or_ceil(name: str, operands: Sequence[Node]) -> Node:
-    _take_numbers(f"{name}()", operands, 1)
-    (value,) = operands
-    result = types.whole_type(value.kind)
-    if value.kind.kind is TypeKind.INTEGER:
-        return converted(unchanged(value), BIGINT)
-    if result.kind == value.kind:
-        return unchanged(value)
-    part = converted(value, DOUBLE) if value.kind.kind is TypeKind.FLOAT else value
-    return Node("ceil" if name == "ceiling" else name, result.kind, (part,), None, result.is_certain)
-
-
-def _sqrt(name: str, operands: Sequence[Node]) -> Node:
-    _take_numbers("sqrt()", operands, 1)
-    return _node_of("sqrt", ResultType(DOUBLE), operands)
-
-
-def _is_nan(name: str, operands: Sequence[Node]) -> Node:
-    _take("isnan()", operands, 1)
-    if operands[0].kind.kind is not TypeKind.FLOAT:
-        raise NotKnownError(f"isnan() of {operands[0].kind}")
-    return Node("isnan", BOOLEAN, tuple(operands))
+    return _node_of(name if is_extreme else "coalesce", result, operands)
 
 
 def _round(name: str, operands: Sequence[Node]) -> Node:
@@ -309,8 +284,7 @@ _CAST_NAMES = (
 )  # fmt: skip
 
 OPERATORS: dict[str, Rule] = {
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), _arithmetic),
-    **dict.fromkeys(("&", "|", "^", "~"), _whole_number),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", *_BITWISE), _arithmetic),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _comparison),
     **dict.fromkeys(("and", "or", "not"), _logic),
     "in": _in_list,
@@ -320,15 +294,12 @@ OPERATORS: dict[str, Rule] = {
 
 FUNCTIONS: dict[str, Rule] = {
     # Numbers
-    **dict.fromkeys(("abs", "negative", "positive"), _one_number),
-    **dict.fromkeys(("floor", "ceil", "ceiling"), _floor_or_ceil),
+    **dict.fromkeys(("abs", "negative", "positive", "floor", "ceil", "ceiling", "sqrt", "isnan"), _of_one_number),
     "round": _round,
     "bround": _typed_like(_round, "round"),
     "mod": lambda name, operands: _arithmetic("%", operands),
     "pmod": _typed_like(_arithmetic, "%"),
     "try_divide": _try_divide,
-    "sqrt": _sqrt,
-    "isnan": _is_nan,
     **dict.fromkeys(("cbrt", "exp", "expm1", "ln", "log2", "log10", "log1p"), _returning("double", _number)),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), _returning("double", _number)),
     **dict.fromkeys(("sinh", "cosh", "tanh", "degrees", "radians"), _returning("double", _number)),
@@ -336,12 +307,11 @@ FUNCTIONS: dict[str, Rule] = {
     **dict.fromkeys(("power", "pow", "atan2", "hypot"), _returning("double", _number, _number)),
     "log": _returning("double", _number, _number, optional=1),
     # One of several
-    **dict.fromkeys(("coalesce", "nvl", "ifnull"), _coalesce),
+    **dict.fromkeys(("coalesce", "nvl", "ifnull", "greatest", "least"), _one_of),
     **dict.fromkeys(("if", "nvl2"), _if),
-    **dict.fromkeys(("greatest", "least"), _extreme),
     "nullif": _null_if,
     **dict.fromkeys(("isnull", "isnotnull"), _is_null),
-    **{name: _returning(name, partial(can_cast, target=DataType.parse(name))) for name in _CAST_NAMES},
+    **{name: _returning(name, partial(types.can_cast, target=DataType.parse(name))) for name in _CAST_NAMES},
     # Strings
     **dict.fromkeys(("upper", "ucase", "lower", "lcase", "initcap", "reverse"), _returning("string", _text)),
     **dict.fromkeys(("trim", "ltrim", "rtrim", "btrim"), _returning("string", _text)),
@@ -361,10 +331,8 @@ FUNCTIONS: dict[str, Rule] = {
     "hash": _returning("int", _plain, repeated=_plain),
     "xxhash64": _returning("bigint", _plain, repeated=_plain),
     # Dates and times
-    **dict.fromkeys(
-        ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "weekday", "weekofyear"),
-        _returning("int", _time_or_text),
-    ),
+    **dict.fromkeys(("year", "quarter", "month", "day", "dayofmonth"), _returning("int", _time_or_text)),
+    **dict.fromkeys(("dayofweek", "dayofyear", "weekday", "weekofyear"), _returning("int", _time_or_text)),
     **dict.fromkeys(("hour", "minute", "second"), _returning("int", _time_or_text)),
     "date_trunc": _returning("timestamp", _text, _instant_or_text),
     "trunc": _returning("date", _time_or_text, _text),

@@ -51,10 +51,11 @@ def literal(text: str) -> Scalar:
         return ConstantValue(float(text.removesuffix("D")) if kind == DOUBLE else int(value), kind)
     if (string := _PLAIN_STRING.fullmatch(text)) is not None:
         return ConstantValue(string[1], STRING)
-    if text.startswith("DATE") and (day := _day(text)) is not None:
+    if text.startswith("DATE") and (day := _parsed(date.fromisoformat, _DATE.fullmatch(text))) is not None:
         return ConstantValue((day - _EPOCH).days, _DATES)
     if (instant := _TIMESTAMP.fullmatch(text)) is not None:
-        return Opaque(text, typed_as=ConstantValue(None, TIMESTAMP) if _is_instant(instant[1]) else None)
+        is_instant = _parsed(datetime.fromisoformat, instant) is not None
+        return Opaque(text, typed_as=ConstantValue(None, TIMESTAMP) if is_instant else None)
     return Opaque(text, typed_as=ConstantValue(None, STRING) if _STRING.fullmatch(text) else None)
 
 
@@ -111,7 +112,7 @@ def number_type(text: str) -> DataType | None:
 
 
 def _number(text: str) -> tuple[Fraction, DataType] | None:
-    """The value and type of a numeric literal: a decimal has the digits that are written from the first nonzero one."""
+    """Return the value and type of a numeric literal; a decimal has the digits from the first that is not zero."""
     match = _NUMBER.fullmatch(text)
     if match is None or not (match["whole"] or match["fraction"]):
         return None
@@ -134,7 +135,7 @@ def _number(text: str) -> tuple[Fraction, DataType] | None:
 
 
 def _beside(numbers: list[tuple[Fraction, DataType]], kind: DataType) -> list[Any] | None:
-    """The numbers as values of a column, if Spark compares them as such."""
+    """Return the numbers as values of a column, if Spark compares them as such."""
     values, kinds = [value for value, _ in numbers], [each for _, each in numbers]
     if kind.kind is TypeKind.FLOAT:
         for value, own in numbers:
@@ -155,38 +156,22 @@ def _beside(numbers: list[tuple[Fraction, DataType]], kind: DataType) -> list[An
     return values if digits + max(each.scale for each in decimals) <= MOST_DIGITS else None
 
 
-def _bytes(text: str) -> bytes | None:
-    match = _PLAIN_STRING.fullmatch(text)
+def _parsed(parse: Callable[[str], Any], match: re.Match[str] | None) -> Any:
+    """Return what is read from the last group of a match; None if there is no match, or the text means nothing."""
     try:
-        return match[1].encode() if match is not None else None
-    except UnicodeEncodeError:
-        return None
-
-
-def _day(text: str) -> date | None:
-    match = _DATE.fullmatch(text)
-    try:
-        return None if match is None else date.fromisoformat(match[2])
+        return None if match is None else parse(match[match.lastindex or 0])
     except ValueError:
         return None
 
 
 def _ordinal(text: str) -> int | None:
-    day = _day(text)
+    day: date | None = _parsed(date.fromisoformat, _DATE.fullmatch(text))
     # The days before and after must also be dates that can be written.
     return day.toordinal() if day is not None and date.min < day < date.max else None
 
 
-def _is_instant(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 _READERS: dict[TypeKind, Callable[[str], Any]] = {
-    TypeKind.STRING: _bytes,
+    TypeKind.STRING: lambda text: _parsed(str.encode, _PLAIN_STRING.fullmatch(text)),
     TypeKind.DATE: _ordinal,
     TypeKind.BOOLEAN: {"FALSE": 0, "TRUE": 1}.get,
 }

@@ -12,9 +12,9 @@ from windloom.model.types import DataType, TypeKind
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`op` is an operator after all implicit casts: `read` (value: the column), `constant` (value: as in
-    `model.scalar`), `cast`, or the name of an operator or function; `kind` is the type of its result.
+    """A typed expression: `kind` is the type of its result, and `op` its operator after all implicit casts.
 
+    That is `read` (value: the column), `constant` (value: as in `model.scalar`), `cast`, or an operator or function.
     The type is that of ANSI mode, and of every other session as well if it `is_certain`. If only Spark can evaluate
     the expression, `why_spark` describes the part that our evaluator does not know, and there are no operands.
     """

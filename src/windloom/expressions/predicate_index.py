@@ -8,7 +8,7 @@ spaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, isnan, prod
@@ -53,10 +53,9 @@ class ComparedValue:
         kind = arrow_type(self.node.kind)
         if not self.constants:
             return pa.array([0, 0, None], kind)
-        above = [_next(value, kind, up=True) for value in self.constants]
         values = [_next(self.constants[0], kind, up=False)]
-        for value, following in zip(self.constants, above, strict=True):
-            values += [value, following]
+        for value in self.constants:
+            values += [value, _next(value, kind, up=True)]
         nan = float("nan") if pa.types.is_floating(kind) else 0
         return pa.array([*values, nan, None], kind)
 
@@ -67,9 +66,7 @@ class ComparedValue:
         kind = np.float64 if is_floating else np.int64
         column = pa.repeat(value, rows.table.num_rows) if isinstance(value, pa.Scalar) else as_array(value)
         numbers = np.frombuffer(column.buffers()[1], _width(column.type))[column.offset : column.offset + len(column)]
-        valid = np.empty(0, np.bool_)
-        if column.null_count:
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.empty(0, np.bool_)
         numbers = numbers.astype(kind, copy=False)
         numbers.flags.writeable = False  # like Arrow's own memory, so that kernels are compiled only once
         if self._buckets is not None:
@@ -152,18 +149,23 @@ class PredicateCluster:
 def clusters(predicates: Sequence[Node]) -> list[PredicateCluster]:
     """Return the predicates that are better looked up than evaluated, in as few tables as their size allows."""
     compared = {bit: constants for bit, node in enumerate(predicates) if (constants := _compared(node))}
-    subjects = _subjects(compared.values())
+    subjects: dict[Node, ComparedValue] = {}
+    for node, own in (pair for constants in compared.values() for pair in constants.items()):
+        # As values of the type; -0.0 becomes 0.0.
+        values = {pa.scalar(value, arrow_type(node.kind)).as_py() + 0 for value in own}
+        known = subjects.setdefault(node, ComparedValue(node))
+        known.constants = sorted({*known.constants, *values})
     together: list[PredicateCluster] = []
     for bit in sorted(compared, key=lambda each: (-len(compared[each]), each)):
-        own = {node: subjects[node] for node in compared[bit]}
+        wanted = {node: subjects[node] for node in compared[bit]}
         for cluster in together:
-            larger = PredicateCluster(cluster.subjects | own, [*cluster.bits, bit])
+            larger = PredicateCluster(cluster.subjects | wanted, [*cluster.bits, bit])
             if larger.entries <= MOST_ENTRIES:
                 cluster.subjects, cluster.bits = larger.subjects, larger.bits
                 break
         else:
-            if PredicateCluster(own, [bit]).entries <= MOST_ENTRIES:
-                together.append(PredicateCluster(own, [bit]))
+            alone = PredicateCluster(wanted, [bit])
+            together += [alone] if alone.entries <= MOST_ENTRIES else []
     return [each for each in together if len(each.bits) >= PREDICATES_PER_SUBJECT * len(each.subjects)]
 
 
@@ -190,12 +192,11 @@ def _compared(node: Node) -> dict[Node, set[Any]] | None:
     """Return the subjects that a predicate compares, with their constants; None if it does anything else."""
     if node.op in _LOGIC:
         by_subject: dict[Node, set[Any]] = {}
-        for operand in node.operands:
-            own = _compared(operand)
-            if own is None:
+        for compared in map(_compared, node.operands):
+            if compared is None:
                 return None
-            for subject, constants in own.items():
-                by_subject[subject] = by_subject.get(subject, set()) | constants
+            for subject, constants in compared.items():
+                by_subject.setdefault(subject, set()).update(constants)
         return by_subject
     if node.op in (*_COMPARISONS, "in", "isnull", "isnan"):
         subjects = {operand for operand in node.operands if not operand.is_constant}
@@ -206,17 +207,6 @@ def _compared(node: Node) -> dict[Node, set[Any]] | None:
             if is_number and not any(map(isnan, constants)):
                 return {subject: constants}
     return None
-
-
-def _subjects(compared: Iterable[dict[Node, set[Any]]]) -> dict[Node, ComparedValue]:
-    """Return every subject with the constants of all predicates."""
-    constants: dict[Node, set[Any]] = {}
-    for each in compared:
-        for node, own in each.items():
-            kind = arrow_type(node.kind)
-            # As values of the type; -0.0 becomes 0.0.
-            constants.setdefault(node, set()).update(pa.scalar(value, kind).as_py() + 0 for value in own)
-    return {node: ComparedValue(node, sorted(own)) for node, own in constants.items()}
 
 
 def _width(kind: pa.DataType) -> Any:

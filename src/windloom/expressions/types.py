@@ -172,19 +172,8 @@ def rounded_type(kind: DataType, places: int) -> ResultType:
     """Return the type of round(x, places): a decimal may get one more digit before the point."""
     if kind.kind is not TypeKind.DECIMAL:
         return ResultType(kind)
-    whole = _whole_digits(kind) + 1
-    scale = max(0, min(kind.scale, places))
-    return _shortened(max(whole, 1 - places) if places < 0 else whole + scale, scale)
-
-
-def whole_type(kind: DataType) -> ResultType:
-    """Return the type of floor(x) and ceil(x)."""
-    if kind.kind is not TypeKind.DECIMAL:
-        return ResultType(BIGINT)
-    return ResultType(kind) if kind.scale == 0 else _shortened(_whole_digits(kind) + 1, 0)
-
-
-def _shortened(precision: int, scale: int) -> ResultType:
+    whole, scale = _whole_digits(kind) + 1, max(0, min(kind.scale, places))
+    precision = max(whole, 1 - places) if places < 0 else whole + scale
     return ResultType(decimal(min(precision, MOST_DIGITS), scale), is_certain=precision <= MOST_DIGITS)
 
 

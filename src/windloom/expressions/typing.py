@@ -61,6 +61,7 @@ def typed(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 def _apply(name: str, trees: Sequence[Scalar], columns: Mapping[str, DataType]) -> Node:
     """Type the operands, then the whole, which only Spark knows if it alone knows an operand."""
     operands: list[Node] = []
+    reasons = (operand.why_spark for operand in operands if operand.why_spark is not None)
     try:
         operands.extend(typed(tree, columns) for tree in trees)
         rule = OPERATORS.get(name) or FUNCTIONS.get(name)
@@ -68,20 +69,16 @@ def _apply(name: str, trees: Sequence[Scalar], columns: Mapping[str, DataType]) 
             raise NotKnownError(label(name))
         node = rule(name, operands)
     except NotKnownError as unknown:
-        raise NotKnownError(_first_reason(operands) or str(unknown)) from None
+        raise NotKnownError(next(reasons, str(unknown))) from None
     is_certain = node.is_certain and all(operand.is_certain for operand in operands)
-    why = _first_reason(operands) or node.why_spark
+    why = next(reasons, node.why_spark)
     if why is not None:
         return Node(node.op, node.kind, is_certain=is_certain, why_spark=why)
     return node if node.is_certain == is_certain else Node(node.op, node.kind, node.operands, node.value, is_certain)
 
 
-def _first_reason(operands: Sequence[Node]) -> str | None:
-    return next((operand.why_spark for operand in operands if operand.why_spark is not None), None)
-
-
 def _cast(node: Node, kind: DataType) -> Node:
-    """We cast between numbers only; decimals only if Spark does not convert through a floating-point number."""
+    """Type a cast; we evaluate those between numbers, unless Spark would convert through a floating-point number."""
     source, why = node.kind, node.why_spark
     if source == kind and why is None:
         return unchanged(node)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from fastapi import Depends, Request
 
 from windloom.engine import Loom
-from windloom.engine.handle import Handle, QueryChange
+from windloom.engine.handle import Change, Handle
 from windloom.engine.progress import RoundProgress
-from windloom.engine.questions import QuestionAnswer
+from windloom.engine.questions import Answer
 from windloom.engine.views import cost_view
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
@@ -100,15 +100,15 @@ class RunningLoom(Protocol):
     @property
     def rounds(self) -> Sequence[RoundProgress]: ...
 
-    def add(self, name: str, text: str) -> QueryChange: ...
+    def add(self, name: str, text: str) -> Change: ...
 
-    def replace(self, name: str, text: str) -> QueryChange: ...
+    def replace(self, name: str, text: str) -> Change: ...
 
-    def remove(self, name: str) -> QueryChange: ...
+    def remove(self, name: str) -> Change: ...
 
     def what_if(self, text: str) -> WhatIf: ...
 
-    def ask(self, text: str) -> QuestionAnswer: ...
+    def ask(self, text: str) -> Answer: ...
 
     def explain(self, query: str) -> str: ...
 
@@ -160,19 +160,19 @@ class ServedHandle:
     def rounds(self) -> Sequence[RoundProgress]:
         return self._handle.recent_progress
 
-    def add(self, name: str, text: str) -> QueryChange:
+    def add(self, name: str, text: str) -> Change:
         return self._handle.add(name, text)
 
-    def replace(self, name: str, text: str) -> QueryChange:
+    def replace(self, name: str, text: str) -> Change:
         return self._handle.replace(name, text)
 
-    def remove(self, name: str) -> QueryChange:
+    def remove(self, name: str) -> Change:
         return self._handle.remove(name)
 
     def what_if(self, text: str) -> WhatIf:
         return self._handle.what_if(text)
 
-    def ask(self, text: str) -> QuestionAnswer:
+    def ask(self, text: str) -> Answer:
         return self._handle.ask(text)
 
     def explain(self, query: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windloom.explain.picture.line_charts import Series, bar_chart, line_chart, stacked_bar
+from windloom.explain.picture.line_charts import Series, line_chart
+from windloom_tools.demo.bars import bar_chart, stacked_bar
 from windloom_tools.demo.page import Fact, Report, Section, table, write_report
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 
 import pytest
 
-from windloom.explain.charts import adapt_json, adapt_lines, chart_json, chart_svg, charts_text, grid_lines
+from windloom.explain.charts import adapt_lines, chart_json, chart_svg, charts_text, grid_lines
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, PredictedRound
 
 RATE = AxisView(
@@ -110,10 +110,10 @@ def test_how_a_stream_adapts_is_told() -> None:
 
 
 def test_charts_are_data_too() -> None:
-    found = json.loads(json.dumps(adapt_json(VIEW)))
-    assert found["charts"] == [json.loads(json.dumps(chart_json(CHART)))]
-    assert [0, 0, "A"] in found["charts"][0]["regions"]
-    assert found["charts"][0]["axes"][0]["edges"] == [1.0, 10.0, 100.0, 1000.0]
+    found = json.loads(json.dumps(chart_json(CHART)))
+    assert [0, 0, "A"] in found["regions"]
+    assert [2.0, 3.0] in found["path"]
+    assert found["axes"][0]["edges"] == [1.0, 10.0, 100.0, 1000.0]
 
 
 @pytest.mark.parametrize("charts", [(CHART,), (CHART, CHART), ()])
@@ -129,4 +129,10 @@ def test_a_picture_is_drawn_of_all_charts(charts: tuple[ChartView, ...]) -> None
 def test_one_dimension_is_a_row() -> None:
     view = ChartView("s", (RATE,), {"A": "a"}, {(i, 0): "A" for i in range(3)})
     assert next(grid_lines(view)) == "    A  [A]  A"
+    ElementTree.fromstring(chart_svg((view,)))
+
+
+def test_no_dimension_is_a_single_region() -> None:
+    view = ChartView("s", (), {"A": "a"}, {(0, 0): "A"}, ((), ()))
+    assert next(grid_lines(view)) == "   [A]"
     ElementTree.fromstring(chart_svg((view,)))

@@ -14,7 +14,8 @@ import pytest
 from golden.plans import FEW, plan_of, svg_of
 from windloom.errors import WindloomError
 from windloom.explain.picture.canvas import text_width
-from windloom.explain.picture.line_charts import Series, bar_chart, line_chart, stacked_bar
+from windloom.explain.picture.line_charts import Series, line_chart
+from windloom_tools.demo.bars import bar_chart, stacked_bar
 from windloom_tools.demo.page import Fact, Report, Section, facts_html, report_html, table, write_report
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -21,18 +21,7 @@ RULE = "#d5dae1"
 WASH = "#eef1f5"
 PAPER = "#ffffff"
 #: Colours of trees and of series, in turn: dark enough for text on paper, and distinct for colour-blind readers.
-PALETTE = (
-    "#2563eb",
-    "#d97706",
-    "#059669",
-    "#c026d3",
-    "#dc2626",
-    "#0891b2",
-    "#7c3aed",
-    "#65a30d",
-    "#92400e",
-    "#475569",
-)
+PALETTE = ("#2563eb", "#d97706", "#059669", "#c026d3", "#dc2626", "#0891b2", "#7c3aed", "#65a30d", "#92400e", "#475569")
 #: Widths of letters in em: those of DejaVu Sans, the widest of the fonts above, so that no other overflows.
 _WIDTHS = {
     0.3: "'Iijl",
@@ -59,11 +48,11 @@ _BOLD = 1.12
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Return the most pixels that the text takes, whatever sans-serif font the reader has."""
 
-    def unlisted(letter: str) -> float:
-        is_wide = east_asian_width(letter) in "WF" or ord(letter) > 0xFFFF
-        return 0.0 if combining(letter) else 1.1 if is_wide else 0.85
-
-    em = sum(_EM.get(letter) or unlisted(letter) for letter in text)
+    em = sum(
+        _EM.get(letter)
+        or (0.0 if combining(letter) else 1.1 if east_asian_width(letter) in "WF" or ord(letter) > 0xFFFF else 0.85)
+        for letter in text
+    )
     return em * size * (_BOLD if bold else 1.0)
 
 
@@ -90,11 +79,6 @@ def escape(text: str) -> str:
     return escape_markup(legal(text))
 
 
-def attribute(text: str) -> str:
-    """Return text as an attribute's value, with its quotes."""
-    return quoteattr(legal(text))
-
-
 def legal(text: str) -> str:
     """Return the text with � for every character that XML forbids."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)
@@ -102,12 +86,11 @@ def legal(text: str) -> str:
 
 def shown(value: float) -> str:
     """Return a coordinate, as short as a tenth of a pixel allows."""
-    text = f"{value:.1f}"
-    return text.removesuffix(".0")
+    return f"{value:.1f}".removesuffix(".0")
 
 
 class Canvas:
-    """Collects elements, of which `document` makes a file."""
+    """Collects the elements of a drawing, and writes them as one SVG file."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -131,8 +114,8 @@ class Canvas:
             f'fill="{fill}"{outline}{extra}/>'
         )
 
-    def path(self, data: str, stroke: str, width: float = 1, *, fill: str = "none", extra: str = "") -> None:
-        self._parts.append(f'<path d="{data}" fill="{fill}" stroke="{stroke}" stroke-width="{shown(width)}"{extra}/>')
+    def path(self, data: str, stroke: str, width: float = 1, *, extra: str = "") -> None:
+        self._parts.append(f'<path d="{data}" fill="none" stroke="{stroke}" stroke-width="{shown(width)}"{extra}/>')
 
     def line(
         self, x1: float, y1: float, x2: float, y2: float, stroke: str, width: float = 1, *, extra: str = ""
@@ -144,8 +127,7 @@ class Canvas:
     ) -> None:
         """Draw a curve from left to right that leaves and arrives horizontally."""
         middle = shown((x1 + x2) / 2)
-        end = f"{shown(x2)} {shown(y2)}"
-        data = f"M{shown(x1)} {shown(y1)}C{middle} {shown(y1)} {middle} {shown(y2)} {end}"
+        data = f"M{shown(x1)} {shown(y1)}C{middle} {shown(y1)} {middle} {shown(y2)} {shown(x2)} {shown(y2)}"
         self.path(data, stroke, width, extra=extra)
 
     def dot(self, x: float, y: float, radius: float, fill: str, *, extra: str = "") -> None:
@@ -183,15 +165,12 @@ class Canvas:
         yield
         self._parts.append("</g>")
 
-    def raw(self, markup: str) -> None:
-        self._parts.append(markup)
-
     def document(self, width: float, height: float, title: str, *, style: str = "") -> str:
         """Return a complete, self-contained SVG file that scales with its container."""
         size = f'width="{shown(width)}" height="{shown(height)}" viewBox="0 0 {shown(width)} {shown(height)}"'
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={attribute(title)} '
-            f"font-family={attribute(FONT)}>"
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(legal(title))} '
+            f"font-family={quoteattr(FONT)}>"
         )
         rules = f"<style>{style}</style>" if style else ""
         paper = f'<rect width="{shown(width)}" height="{shown(height)}" fill="{PAPER}"/>'

@@ -180,12 +180,11 @@ def lay_out(plan: Plan) -> Layout:
     roomy = sum(_named(size, row_share) for size in sizes) <= ROOMY_ROWS
     small = len(trees) > MANY_CARDS and max(len(partial_set.trees) for partial_set in drawn) > MANY_CARDS_OF_SET
     builder = _Builder(plan, roomy, by_window, tree_share, row_share, small)
-    graph = graph_of(plan)
-    y = TOP
-    blocks: dict[int, SetBlock] = {}
-    for partial_set in _beside_their_scans(graph, drawn):
+    graph, y, blocks = graph_of(plan), TOP, dict[int, SetBlock]()
+    sources = _sources(graph, drawn)
+    for partial_set in (each for _, sets in sources for each in sets):
         blocks[partial_set.number], y = builder.set_block(partial_set, y)
-    streams = _stream_blocks(graph, blocks)
+    streams = _stream_blocks(graph, sources, blocks)
     joins = _join_blocks(plan.joins[:MANY_JOINS], blocks.values(), roomy)
     cards = [*(scan.card for stream in streams for scan in stream.scans), *(join.card for join in joins)]
     bottom = max([y, TOP + 40.0, *(card.y + card.height + 18.0 for card in cards)])
@@ -212,36 +211,33 @@ def _join_blocks(joins: Sequence[PlannedJoin], blocks: Iterable[SetBlock], roomy
     ]
 
 
-def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[PartialSet]:
-    """Return the drawn sets, ordered by stream and scan, so that no thread crosses another."""
-    ordered: list[PartialSet] = []
-    for stream in _streams(graph, drawn):
-        nodes = [node for scan in graph.consumers_of(stream) for node in (scan, *graph.consumers_of(scan))]
+def _sources(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[tuple[SourceNode, list[PartialSet]]]:
+    """Return the streams and relations that drawn sets read, and their sets by scan, so that no thread crosses others.
+
+    Streams are in the order of their first sets.
+    """
+    sources = []
+    for name in dict.fromkeys(partial_set.stream for partial_set in drawn):
+        source = graph.source(name)
+        nodes = [node for scan in graph.consumers_of(source) for node in (scan, *graph.consumers_of(scan))]
         fed = {node.partial_set.number: place for place, node in enumerate(nodes) if isinstance(node, SetNode)}
-        sets = [partial_set for partial_set in drawn if partial_set.stream == stream.stream.name]
-        ordered += sorted(sets, key=lambda partial_set: fed.get(partial_set.number, len(nodes)))
-    return ordered
+        sets = [partial_set for partial_set in drawn if partial_set.stream == name]
+        sources.append((source, sorted(sets, key=lambda each: fed.get(each.number, len(nodes)))))
+    return sources
 
 
-def _streams(graph: PlanGraph, drawn: Iterable[PartialSet]) -> list[SourceNode]:
-    """Return the streams and relations that drawn sets read, in the order of the sets."""
-    return [graph.source(name) for name in dict.fromkeys(partial_set.stream for partial_set in drawn)]
-
-
-def _stream_blocks(graph: PlanGraph, blocks: dict[int, SetBlock]) -> list[StreamBlock]:
+def _stream_blocks(
+    graph: PlanGraph, sources: Sequence[tuple[SourceNode, list[PartialSet]]], blocks: dict[int, SetBlock]
+) -> list[StreamBlock]:
     """Return the streams of drawn sets with their scans, including those that only count late tuples."""
-    sources = _streams(graph, (block.partial_set for block in blocks.values()))
-    sets = {
-        source.stream.name: tuple(each for each in blocks.values() if each.partial_set.stream == source.stream.name)
-        for source in sources
-    }
     placed: list[tuple[float, ScanNode, tuple[SetBlock, ...]]] = []
-    for source in sources:
+    sets = {source.id: tuple(blocks[each.number] for each in own) for source, own in sources}
+    for source, _ in sources:
         for node in graph.consumers_of(source):
             fed = [each.partial_set.number for each in graph.consumers_of(node) if isinstance(each, SetNode)]
             drawn = tuple(blocks[number] for number in fed if number in blocks)
             if isinstance(node, ScanNode) and (drawn or not fed):
-                placed.append((_middle(drawn or sets[source.stream.name]), node, drawn))
+                placed.append((_middle(drawn or sets[source.id]), node, drawn))
     placed.sort(key=lambda each: (each[0], each[1].scan.number))
     tops = _stacked([middle for middle, _, _ in placed], SCAN_HEIGHT)
     scans = [
@@ -249,11 +245,11 @@ def _stream_blocks(graph: PlanGraph, blocks: dict[int, SetBlock]) -> list[Stream
         for top, (_, node, drawn) in zip(tops, placed, strict=True)
     ]
     streams = []
-    for source in sources:
+    for source, _ in sources:
         own = tuple(scan for scan in scans if scan.scan.stream == source.stream.name)
-        y = _middle(own or sets[source.stream.name]) - STREAM_HEIGHT / 2
+        y = _middle(own or sets[source.id]) - STREAM_HEIGHT / 2
         card = Box(STREAM_X, y, STREAM_WIDTH, STREAM_HEIGHT)
-        streams.append(StreamBlock(source.stream, card, own, sets[source.stream.name]))
+        streams.append(StreamBlock(source.stream, card, own, sets[source.id]))
     return streams
 
 
@@ -375,7 +371,7 @@ class _Builder:
 
     def _chips(self, partial_set: PartialSet) -> tuple[list[Chip], float]:
         """Return the components in at most two lines, relative to the card's top, and their height."""
-        wanted = asked(partial_set)
+        wanted = asked(partial_set.queries)
         chips: list[Chip] = []
         left, end, line = SET_X + 14.0, SET_X + SET_WIDTH - 14.0, 0
         x, y = left, 50.0

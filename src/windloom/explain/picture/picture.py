@@ -9,50 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 
+from windloom.explain import words
 from windloom.explain.costs import CostView
 from windloom.explain.joins import joined_text
 from windloom.explain.node import node_title
+from windloom.explain.picture import layout
 from windloom.explain.picture.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
 from windloom.explain.picture.layout import (
-    CHIP_HEIGHT,
-    CHIP_SIZE,
-    JOIN_X,
     MARGIN,
-    NAME_WIDTH,
-    QUERY_X,
-    SCAN_X,
     SET_X,
-    STREAM_X,
     TOP,
-    TREE_X,
     WIDTH,
-    WINDOW_WIDTH,
     Box,
     JoinBlock,
     Row,
     SetBlock,
     StreamBlock,
     TreeBlock,
-    lay_out,
-    rest_lines,
-    row_middle,
-    strip_height,
-    used_techniques,
 )
 from windloom.explain.picture.strips import TimeAxis, draw_strip, draw_window
 from windloom.explain.rows import relation_card
 from windloom.explain.scans import scan_notes, scan_way
 from windloom.explain.tree import plan_tree
-from windloom.explain.words import (
-    counting,
-    cut_text,
-    grouping,
-    measure_of,
-    one_line,
-    output_text,
-    rate_text,
-    slice_id_text,
-)
+from windloom.explain.words import measure_of, one_line, output_text
 from windloom.model.formatting import amount, count
 from windloom.model.stream import EnrichedStream, Stream
 from windloom.plan.joins import early_sides, plan_name
@@ -77,7 +56,7 @@ def explain_svg(plan: Plan, costs: CostView) -> str:
 class _Picture:
     def __init__(self, plan: Plan, costs: CostView) -> None:
         self.plan, self.costs, self.canvas = plan, costs, Canvas()
-        self.layout = lay_out(plan)
+        self.layout = layout.lay_out(plan)
         tree = plan_tree(plan, costs)
         self.head = [*tree["strategy"].lines, *tree["cost"].lines]
         parts = tree.children
@@ -126,7 +105,7 @@ class _Picture:
             self.canvas.text(x, y + below, one_line(line), size, ink, room=box.width - 28)
 
     def _draw_head(self) -> str:
-        canvas, room, layout = self.canvas, self.layout.width - 2 * MARGIN, self.layout
+        canvas, drawn, room = self.canvas, self.layout, self.layout.width - 2 * MARGIN
         queries, trees = sum(1 for _ in self.plan.queries), sum(1 for _ in self.plan.trees)
         read = count(len(self.plan.streams), "stream")
         read += f" and {count(len(self.plan.relations), 'relation')}" if self.plan.relations else ""
@@ -134,9 +113,10 @@ class _Picture:
         title = f"{count(queries, 'query', 'queries')} over {read}, {woven}"
         canvas.text(MARGIN, 44, title, 20, room=room, bold=True)
         canvas.text(MARGIN, 68, "  ·  ".join(self.head), 12.5, FAINT, room=room)
-        tree_x = min([TREE_X, *(tree.card.x for stream in layout.streams for own in stream.sets for tree in own.trees)])
-        columns = {"STREAMS": STREAM_X, "SCANS": SCAN_X, "SLICES": SET_X, "TREES": tree_x, "QUERIES": QUERY_X}
-        for name, x in (columns | ({"JOINS": JOIN_X} if layout.joins else {})).items():
+        trees_x = [tree.card.x for stream in drawn.streams for own in stream.sets for tree in own.trees]
+        columns = {"STREAMS": layout.STREAM_X, "SCANS": layout.SCAN_X, "SLICES": SET_X}
+        columns |= {"TREES": min([layout.TREE_X, *trees_x]), "QUERIES": layout.QUERY_X}
+        for name, x in (columns | ({"JOINS": layout.JOIN_X} if drawn.joins else {})).items():
             canvas.text(x, TOP - 19.0, name, 10.5, FAINT, room=120, bold=True)
         return title
 
@@ -187,22 +167,24 @@ class _Picture:
             self._draw_tree(block, tree, number)
         node = self.sets[partial_set.number]
         where = node["where"].first_line if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
-        groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
-        groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
-        slices = cut_text(partial_set, partial_set.edges)
-        how = slice_id_text(partial_set.slice_id, measure_of(partial_set)) if partial_set.window.is_sliced else ""
+        groups = f"by {words.grouping(partial_set)}" if partial_set.group_by else "not grouped"
+        groups += "" if (counted := words.counting(partial_set)) is None else f", {counted}"
+        slices = words.cut_text(partial_set, partial_set.edges)
+        how = words.slice_id_text(partial_set.slice_id, measure_of(partial_set)) if partial_set.window.is_sliced else ""
         with canvas.group(node_title(node)):
             self._draw_box(box, PAPER, RULE)
             self._write(box, f"set {partial_set.number}", slices, [f"{where} · {groups}"])
             for chip in block.chips:
-                canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
+                canvas.rect(chip.x, chip.y, chip.width, layout.CHIP_HEIGHT, WASH, radius=layout.CHIP_HEIGHT / 2)
                 centre = chip.x + chip.width / 2
-                canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
+                canvas.text(centre, chip.y + 12.7, chip.text, layout.CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
             if partial_set.window.is_sliced:
                 draw_strip(canvas, block)
-            bottom, room = block.strip_y + strip_height(len(partial_set.trees)) + 32.0, box.width - 28
-            if cost := self.costs.set_text(partial_set):
-                room -= 14 + canvas.text(box.right - 14, bottom, cost, 10.5, INK, room=room / 2, anchor="end")
+            bottom, room = block.strip_y + layout.strip_height(len(partial_set.trees)) + 32.0, box.width - 28
+            cost, has_parts, _ = self.costs.set_fact(partial_set).first_line.partition(" = ")
+            if has_parts:
+                text = f"cost {cost}"
+                room -= 14 + canvas.text(box.right - 14, bottom, text, 10.5, INK, room=room / 2, anchor="end")
             if text_width(how, 10.5) > room:
                 how = how.partition(":")[0]
             canvas.text(box.x + 14, bottom, how, 10.5, FAINT, room=room)
@@ -219,15 +201,15 @@ class _Picture:
                 self._draw_box(box, PAPER, block.colour, radius=6, extra=' stroke-dasharray="4 3"')
                 self._write_line(block, FAINT, cost)
             return
-        rate = rate_text(owner.partial_set, tree.edges)
+        rate = words.rate_text(owner.partial_set, tree.edges)
         with canvas.group(node_title(self.sets[owner.partial_set.number].children["trees"][number])):
             self._draw_box(box, PAPER, block.colour, radius=6)
             canvas.rect(box.x, box.y, 5, box.height, block.colour, radius=2)
             if box.height < 40:
                 self._write_line(block, block.colour, cost, rate)
                 return
-            first, *others = used_techniques(owner.partial_set, tree)
-            lines = [*self.costs.card_texts(owner.partial_set, tree), first, ", ".join(others)]
+            first, *others = layout.used_techniques(owner.partial_set, tree)
+            lines = [f"cost {cost}", self.costs.card_text(owner.partial_set, tree), first, ", ".join(others)]
             queries = count(len(tree.queries), "query", "queries")
             self._write(box, block.name, queries, lines if others else lines[:3], (block.colour, INK, FAINT))
             canvas.text(box.x - 8, box.middle - 8, rate, 10.5, block.colour, room=104, anchor="end", halo=True)
@@ -242,7 +224,7 @@ class _Picture:
 
     def _draw_row(self, block: TreeBlock, row: Row) -> None:
         canvas, box, first = self.canvas, row.box, row.queries[0]
-        x, y, window = box.x + 4, row_middle(row, self.layout.roomy), first.query.window
+        x, y, window = box.x + 4, layout.row_middle(row, self.layout.roomy), first.query.window
         lines: list[str] = []
         for planned in row.queries[:8]:
             node = self.queries[planned.name]
@@ -257,11 +239,11 @@ class _Picture:
             canvas.rect(box.x - 8, box.y, box.width + 12, box.height, block.colour, radius=3, extra=hit)
             canvas.dot(box.x - 5, y, 2.6, block.colour)
             more = f" +{len(row.queries) - 1:,}" if len(row.queries) > 1 else ""
-            room = NAME_WIDTH - 8 - text_width(more, 11.5)
+            room = layout.NAME_WIDTH - 8 - text_width(more, 11.5)
             used = canvas.text(x, y + 4, one_line(first.name), 11.5, room=room)
             if more:
-                canvas.text(x + used, y + 4, more, 11.5, FAINT, room=NAME_WIDTH)
-            canvas.text(box.x + NAME_WIDTH, y + 4, window.short, 10.5, FAINT, room=WINDOW_WIDTH)
+                canvas.text(x + used, y + 4, more, 11.5, FAINT, room=layout.NAME_WIDTH)
+            canvas.text(box.x + layout.NAME_WIDTH, y + 4, window.short, 10.5, FAINT, room=layout.WINDOW_WIDTH)
             if self.layout.roomy:
                 canvas.text(x, y + 18, output_text(first.query), 10, FAINT, room=self.axis.left - box.x - 14)
             if not window.is_version:
@@ -270,8 +252,8 @@ class _Picture:
     def _draw_rest(self, owner: SetBlock, block: TreeBlock) -> None:
         """Draw queries without a name of their own: a thin line each, or for every n-th if they are too many."""
         canvas, box, rest = self.canvas, block.rest_box, block.rest
-        lines, pitch = rest_lines(rest)
-        x, y, room = box.x + 4, box.y + 12 + lines * pitch / 2, NAME_WIDTH + WINDOW_WIDTH - 20
+        lines, pitch = layout.rest_lines(rest)
+        x, y, room = box.x + 4, box.y + 12 + lines * pitch / 2, layout.NAME_WIDTH + layout.WINDOW_WIDTH - 20
         ends = block.card.right, block.card.middle, box.x - 8, y
         canvas.curve(*ends, block.colour, min(24.0, 3.0 + len(rest) / 20), extra=' stroke-opacity="0.22"')
         canvas.rect(box.x - 8, box.y + 12, 3, max(4.0, lines * pitch), block.colour, extra=' fill-opacity="0.5"')
@@ -294,27 +276,25 @@ class _Picture:
 
     def _draw_legend(self) -> float:
         """Draw what is hidden, and what lines, dots and colours mean; return the height of the whole picture."""
-        canvas, layout, y = self.canvas, self.layout, self.layout.height + 8.0
+        canvas, drawn, y = self.canvas, self.layout, self.layout.height + 8.0
         hidden = []
-        if layout.hidden_sets:
-            trees: list[Tree] = [tree for partial_set in layout.hidden_sets for tree in partial_set.trees]
+        if drawn.hidden_sets:
+            trees: list[Tree] = [tree for partial_set in drawn.hidden_sets for tree in partial_set.trees]
             queries = count(sum(len(tree.queries) for tree in trees), "query", "queries")
-            hidden.append(
-                f"{count(len(layout.hidden_sets), 'more set')} with {count(len(trees), 'tree')} and {queries}"
-            )
-        if layout.hidden_joins:
-            hidden.append(count(len(layout.hidden_joins), "more join"))
+            hidden.append(f"{count(len(drawn.hidden_sets), 'more set')} with {count(len(trees), 'tree')} and {queries}")
+        if drawn.hidden_joins:
+            hidden.append(count(len(drawn.hidden_joins), "more join"))
         for what in hidden:
             text = f"+ {what}, not drawn: EXPLAIN as text has them"
             canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
             y += 26
-        canvas.line(MARGIN, y, layout.width - MARGIN, y, RULE)
+        canvas.line(MARGIN, y, drawn.width - MARGIN, y, RULE)
         x, middle = MARGIN, y + 24
 
         def explain(after: float, text: str) -> float:
-            return (
-                x + after + 24 + canvas.text(x + after, middle + 4, text, 10.5, FAINT, room=WIDTH - MARGIN - x - after)
-            )
+            """Write what the sign at x means, and return where the next one stands."""
+            room = WIDTH - MARGIN - x - after
+            return x + after + 24 + canvas.text(x + after, middle + 4, text, 10.5, FAINT, room=room)
 
         canvas.path(f"M{x + 4} {middle - 7}v14M{x + 16} {middle - 7}v14", INK, 1.4)
         x = explain(28, "edge: a slice begins, to scale")

@@ -46,11 +46,9 @@ def strip_span(block: SetBlock) -> tuple[int, str]:
         slices = _REGULAR_SLICES if len(block.partial_set.trees) == 1 else 5 * _REGULAR_SLICES
         return slices * edges.pane.period, "regular slices"
     room = int(_DRAWN_EDGES / edges.density.value)
-    composite = edges.composite_slide
+    composite, in_slide = edges.composite_slide, edges.count_per_composite
     if composite <= room:
-        in_slide = edges.count_per_composite
-        number = "" if in_slide is None else f", {count(in_slide, 'edge')}"
-        return composite, f"one composite slide{number}"
+        return composite, "one composite slide" + ("" if in_slide is None else f", {count(in_slide, 'edge')}")
     span = _NICE_TICKS[max(0, bisect_right(_NICE_TICKS, room) - 1)]
     whole = "an astronomic slide" if is_astronomic(composite) else measure_of(block.partial_set).length(composite)
     return span, f"first part of {whole}"
@@ -71,16 +69,13 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
     edges = places(block.partial_set.edges)
     for left, right in list(pairwise([*edges, x + width]))[::2]:
         canvas.rect(left, top, right - left, height, colour, extra=' fill-opacity="0.16"')
-    _ticks(canvas, edges, top, height, colour)
+    _draw_edges(canvas, edges, places(trees[0].marks) if len(trees) == 1 else [], top, height, colour)
     y = top + height
-    if len(trees) == 1:
-        _marks(canvas, places(trees[0].marks), top + height / 2, colour)
-    else:
+    if len(trees) > 1:
         y += 3.0
         for tree, drawn in zip(trees[:SHOWN_STRIP_TREES], block.trees, strict=False):
             canvas.line(x, y + STRIP_ROW / 2, x + width, y + STRIP_ROW / 2, RULE, 0.7)
-            _ticks(canvas, places(tree.edges), y + 1, STRIP_ROW - 2, drawn.colour)
-            _marks(canvas, places(tree.marks), y + STRIP_ROW / 2, drawn.colour)
+            _draw_edges(canvas, places(tree.edges), places(tree.marks), y + 1, STRIP_ROW - 2, drawn.colour)
             y += STRIP_ROW
     if len(trees) > SHOWN_STRIP_TREES:
         what += f", {SHOWN_STRIP_TREES} of {len(trees)} trees"
@@ -91,16 +86,12 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
     canvas.text(x + width, y + 13.0, end if len(end) < 9 else measure.length(span), 10, FAINT, room=72, anchor="end")
 
 
-def _ticks(canvas: Canvas, places: list[float], top: float, height: float, colour: str) -> None:
-    if places:
-        data = "".join(f"M{shown(place)} {shown(top)}v{shown(height)}" for place in places)
-        canvas.path(data, colour, 1.4)
-
-
-def _marks(canvas: Canvas, places: list[float], middle: float, colour: str) -> None:
-    """Draw marks, which are hollow because nothing begins there."""
-    for place in places:
-        canvas.dot(place, middle, 2.0, PAPER, extra=f' stroke="{colour}"')
+def _draw_edges(canvas: Canvas, edges: list[float], marks: list[float], top: float, height: float, colour: str) -> None:
+    """Draw edges as lines, and marks as dots, hollow because nothing begins there."""
+    if edges:
+        canvas.path("".join(f"M{shown(place)} {shown(top)}v{shown(height)}" for place in edges), colour, 1.4)
+    for place in marks:
+        canvas.dot(place, top + height / 2, 2.0, PAPER, extra=f' stroke="{colour}"')
 
 
 _SECOND = 1_000_000
@@ -159,9 +150,5 @@ def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour
     canvas.line(left, y, right, y, colour, thick, extra=f' stroke-opacity="0.6"{gaps}')
     if height >= 8:
         canvas.line(slide, y - 3.5, slide, y + 3.5, colour, 1.4)
-    if window.extent_ticks is None:
-        return  # it grows without bound
-    if height >= 8:
-        canvas.dot(range_end, y, 3.0, colour)
-    elif height >= 3:
-        canvas.dot(range_end, y, 1.4, colour)
+    if window.extent_ticks is not None and height >= 3:
+        canvas.dot(range_end, y, 3.0 if height >= 8 else 1.4, colour)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from windloom.engine.handle import QueryChange
+from windloom.engine.handle import Change
 from windloom.engine.results import unknown_query
 from windloom.errors import QueryError
 from windloom.explain.costs import work
@@ -177,7 +177,7 @@ def _text(service: Service, name: str) -> str:
     return queries[name]
 
 
-def _changed(service: Service, change: QueryChange) -> Changed:
+def _changed(service: Service, change: Change) -> Changed:
     service.queries_changed()
     return Changed(query=change.query, round=change.round, complete_from=change.complete_from, warning=change.warning)
 
