@@ -25,8 +25,7 @@ from windloom.errors import WindloomError
 
 
 @click.command(
-    epilog="Example: windloom explain trades.cql --format svg --out plan.svg",
-    short_help="Show the plan of a catalog.",
+    epilog="Example: windloom explain trades.cql --format svg --out plan.svg", short_help="Show the plan of a catalog."
 )
 @click.argument("catalog", type=click.Path())
 @data_options
@@ -34,10 +33,7 @@ from windloom.errors import WindloomError
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
 @click.option(
-    "--checkpoint",
-    default=None,
-    metavar="DIR",
-    help="Plan with what the rounds of a stream observed: its checkpoint.",
+    "--checkpoint", default=None, metavar="DIR", help="Plan with what the rounds of a stream observed: its checkpoint."
 )
 @click.option("--chart", is_flag=True, help="Show which plan would be best where: rates, groups, predicates.")
 @click.option("--parts", default=10, metavar="N", help="The parts of each dimension of a chart.")

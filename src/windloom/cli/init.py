@@ -41,8 +41,7 @@ class Time:
 
 
 @click.command(
-    epilog="Example: windloom init trades.parquet",
-    short_help="Write a catalog from a file's columns, to start from.",
+    epilog="Example: windloom init trades.parquet", short_help="Write a catalog from a file's columns, to start from."
 )
 @click.argument("file", type=click.Path())
 @click.option("--out", default=None, metavar="CATALOG", help="File to write; by default named after FILE, in '.cql'.")

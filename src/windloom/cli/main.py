@@ -17,10 +17,7 @@ from windloom.cli.serve import serve
 from windloom.errors import WindloomError
 
 
-@click.command(
-    epilog="Example: windloom warm",
-    short_help="Compile kernels and prepare Spark, once.",
-)
+@click.command(epilog="Example: windloom warm", short_help="Compile kernels and prepare Spark, once.")
 def warm() -> None:
     """Compile the kernels, and make an archive of Spark's classes with which its JVM starts in half the time.
 

@@ -72,10 +72,7 @@ BUDGET_OPTIONS = (
 follow_options = combined(
     sink_options,
     click.option(
-        "--handover",
-        default=None,
-        metavar="INSTANT",
-        help="The instant up to which tuples come from the history.",
+        "--handover", default=None, metavar="INSTANT", help="The instant up to which tuples come from the history."
     ),
     click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
     click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),

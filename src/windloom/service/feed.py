@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -242,9 +242,6 @@ class Metrics:
         elif self._waiting is not None:
             self.sink_waiting.labels(self._waiting).set(0)
             self._waiting = None
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
 
 
 class _Costs(Collector):

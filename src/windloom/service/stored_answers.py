@@ -170,11 +170,7 @@ def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
 
 # Answers as JSON, CSV or an Arrow stream.
 
-FORMATS = {
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
+FORMATS = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": "application/vnd.apache.arrow.stream"}
 
 
 def as_rows(table: pa.Table) -> Rows:

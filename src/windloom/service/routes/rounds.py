@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from prometheus_client import generate_latest
 
 from windloom import __version__
 from windloom.errors import WindloomError
@@ -139,4 +140,4 @@ def ready(service: Served, response: Response) -> str:
 def metrics(service: Served) -> Response:
     """Figures in the text form of Prometheus."""
     service.metrics.up.set(float(service.loom.is_active and service.loom.failure is None))
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(generate_latest(service.metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
