@@ -83,8 +83,14 @@ def explain(
     No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
-    if not chart:
-        _refuse_without_chart()
+    source_of = click.get_current_context().get_parameter_source
+    for name in () if chart else ("parts", "dimensions", "partition", "objective"):
+        if source_of(name) is ParameterSource.COMMANDLINE:  # it would change nothing
+            raise WindloomError(
+                f"--{name} is for charts",
+                "without --chart, the plan of one point is shown, and this option changes nothing",
+                f"add --chart, or leave --{name} out",
+            )
     options = take_plan_options(others)
     loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
@@ -127,18 +133,6 @@ def explain(
     except OSError as error:
         raise WindloomError(f"cannot write '{out}'", str(error), "choose another file") from None
     click.echo(f"written to {out}")
-
-
-def _refuse_without_chart() -> None:
-    """Refuse options that would change nothing."""
-    context = click.get_current_context()
-    for name in ("parts", "dimensions", "partition", "objective"):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise WindloomError(
-                f"--{name} is for charts",
-                "without --chart, the plan of one point is shown, and this option changes nothing",
-                f"add --chart, or leave --{name} out",
-            )
 
 
 @click.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -81,15 +82,8 @@ def _waiting(service: Service) -> Waiting | None:
     wait = service.loom.waiting
     if wait is None:
         return None
-    since = wait.since.isoformat(timespec="seconds")
-    return Waiting(
-        sink=wait.sink,
-        round=wait.round,
-        since=since,
-        attempts=wait.attempts,
-        reason=without_paths(wait.reason),
-        patience=wait.patience,
-    )
+    shown = {"since": wait.since.isoformat(timespec="seconds"), "reason": without_paths(wait.reason)}
+    return Waiting(**{**asdict(wait), **shown})
 
 
 def _streams(service: Service) -> list[StreamStatus]:
