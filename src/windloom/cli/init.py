@@ -108,7 +108,8 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Pat
     key = next(
         (other.name for other in others if pa.types.is_string(other.type) or pa.types.is_dictionary(other.type)), None
     )
-    number = next((other.name for other in others if _is_number(other.type)), None)
+    are_numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    number = next((other.name for other in others if any(is_one(other.type) for is_one in are_numbers)), None)
     source = _quoted(stream)
     figures = "count(*) AS n"
     if number is not None:
@@ -210,12 +211,6 @@ def _unit(column: pa.ChunkedArray) -> str | None:
 
     largest = pc.max(column).as_py()
     return next((unit for unit, least, most in _UNITS if largest is not None and least <= largest < most), None)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _quoted(name: str) -> str:

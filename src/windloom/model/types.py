@@ -106,9 +106,7 @@ class DataType:
         return self.name
 
 
-BIGINT = DataType.parse("bigint")
-DOUBLE = DataType.parse("double")
-TIMESTAMP = DataType.parse("timestamp")
+BIGINT, DOUBLE, TIMESTAMP = (DataType.parse(name) for name in ("bigint", "double", "timestamp"))
 
 
 #: A column as Spark's table holds it, in chunks, or a plain array.
