@@ -19,6 +19,7 @@ from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.lanes import spread_groups
 from windloom.model import Query
+from windloom.model.time import format_instant
 from windloom.plan.plan import PlannedJoin, Shape
 from windloom.plan.rows import PlannedRows
 
@@ -69,7 +70,7 @@ def block_of(planned: PlannedRows | PlannedJoin, shape: Shape, arrays: Sequence[
 
 def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
     """Return the error for an answer that does not fit its type; `edges` are those of its window."""
-    start, end = map(query.window.edge_text, edges)
+    start, end = edges if query.window.is_of_positions else map(format_instant, edges)
     return WindloomError(
         f"query '{query.name}': a value does not fit its type",
         f"window [{start}, {end}), group {group}: {value} is out of range",

@@ -25,8 +25,7 @@ from windloom.errors import WindloomError
 
 
 @click.command(
-    epilog="Example: windloom explain trades.cql --format svg --out plan.svg",
-    short_help="Show the plan of a catalog.",
+    epilog="Example: windloom explain trades.cql --format svg --out plan.svg", short_help="Show the plan of a catalog."
 )
 @click.argument("catalog", type=click.Path())
 @data_options
@@ -34,10 +33,7 @@ from windloom.errors import WindloomError
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
 @click.option(
-    "--checkpoint",
-    default=None,
-    metavar="DIR",
-    help="Plan with what the rounds of a stream observed: its checkpoint.",
+    "--checkpoint", default=None, metavar="DIR", help="Plan with what the rounds of a stream observed: its checkpoint."
 )
 @click.option("--chart", is_flag=True, help="Show which plan would be best where: rates, groups, predicates.")
 @click.option("--parts", default=10, metavar="N", help="The parts of each dimension of a chart.")
@@ -87,8 +83,14 @@ def explain(
     No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
-    if not chart:
-        _refuse_without_chart()
+    source_of = click.get_current_context().get_parameter_source
+    for name in () if chart else ("parts", "dimensions", "partition", "objective"):
+        if source_of(name) is ParameterSource.COMMANDLINE:  # it would change nothing
+            raise WindloomError(
+                f"--{name} is for charts",
+                "without --chart, the plan of one point is shown, and this option changes nothing",
+                f"add --chart, or leave --{name} out",
+            )
     options = take_plan_options(others)
     loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
@@ -131,18 +133,6 @@ def explain(
     except OSError as error:
         raise WindloomError(f"cannot write '{out}'", str(error), "choose another file") from None
     click.echo(f"written to {out}")
-
-
-def _refuse_without_chart() -> None:
-    """Refuse options that would change nothing."""
-    context = click.get_current_context()
-    for name in ("parts", "dimensions", "partition", "objective"):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise WindloomError(
-                f"--{name} is for charts",
-                "without --chart, the plan of one point is shown, and this option changes nothing",
-                f"add --chart, or leave --{name} out",
-            )
 
 
 @click.command(

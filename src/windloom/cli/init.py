@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,8 +40,7 @@ class Time:
 
 
 @click.command(
-    epilog="Example: windloom init trades.parquet",
-    short_help="Write a catalog from a file's columns, to start from.",
+    epilog="Example: windloom init trades.parquet", short_help="Write a catalog from a file's columns, to start from."
 )
 @click.argument("file", type=click.Path())
 @click.option("--out", default=None, metavar="CATALOG", help="File to write; by default named after FILE, in '.cql'.")
@@ -110,7 +108,8 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Pat
     key = next(
         (other.name for other in others if pa.types.is_string(other.type) or pa.types.is_dictionary(other.type)), None
     )
-    number = next((other.name for other in others if _is_number(other.type)), None)
+    are_numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    number = next((other.name for other in others if any(is_one(other.type) for is_one in are_numbers)), None)
     source = _quoted(stream)
     figures = "count(*) AS n"
     if number is not None:
@@ -169,7 +168,7 @@ def _read(path: Path) -> pa.Table:
     import pyarrow as pa
 
     try:
-        rows = _READERS[path.suffix.lower()](path)
+        rows = _first_rows(path)
     except (pa.ArrowException, OSError) as error:
         first = str(error).partition("\n")[0]
         raise WindloomError(f"cannot read '{path}'", first, "check that the file is what its ending says") from None
@@ -178,34 +177,28 @@ def _read(path: Path) -> pa.Table:
     return rows
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        batches = file.iter_batches(_ROWS)
-        return pa.Table.from_batches([next(batches)] if file.metadata.num_rows else [], file.schema_arrow)
-
-
-def _read_csv(path: Path) -> pa.Table:
+def _first_rows(path: Path) -> pa.Table:
+    """Return rows from the beginning of a file; times in text become instants, in the zone of Spark's session."""
     import pyarrow as pa
     import pyarrow.csv as pcsv
-
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    with pcsv.open_csv(path, parse_options=pcsv.ParseOptions(delimiter=separator)) as reader:
-        return _in_utc(pa.Table.from_batches([reader.read_next_batch()]))
-
-
-def _read_json(path: Path) -> pa.Table:
     import pyarrow.json as pjson
+    import pyarrow.parquet as pq
 
-    return _in_utc(pjson.read_json(path))
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            batches = file.iter_batches(_ROWS)
+            return pa.Table.from_batches([next(batches)] if file.metadata.num_rows else [], file.schema_arrow)
+    if suffix == ".orc":
+        import pyarrow.orc as orc
 
-
-def _in_utc(rows: pa.Table) -> pa.Table:
-    """Return times in text as instants, in the zone of Spark's session."""
-    import pyarrow as pa
-
+        return orc.read_table(path)
+    if suffix in (".csv", ".tsv"):
+        options = pcsv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
+        with pcsv.open_csv(path, parse_options=options) as reader:
+            rows = pa.Table.from_batches([reader.read_next_batch()])
+    else:
+        rows = pjson.read_json(path)
     fields = [
         pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
         for field in rows.schema
@@ -213,34 +206,11 @@ def _in_utc(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema(fields), safe=False)
 
 
-def _read_orc(path: Path) -> pa.Table:
-    import pyarrow.orc as orc
-
-    return orc.read_table(path)
-
-
-_READERS: Mapping[str, Callable[[Path], Any]] = {
-    ".parquet": _read_parquet,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".json": _read_json,
-    ".jsonl": _read_json,
-    ".ndjson": _read_json,
-    ".orc": _read_orc,
-}
-
-
 def _unit(column: pa.ChunkedArray) -> str | None:
     import pyarrow.compute as pc
 
     largest = pc.max(column).as_py()
     return next((unit for unit, least, most in _UNITS if largest is not None and least <= largest < most), None)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _quoted(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -17,10 +19,7 @@ from windloom.cli.serve import serve
 from windloom.errors import WindloomError
 
 
-@click.command(
-    epilog="Example: windloom warm",
-    short_help="Compile kernels and prepare Spark, once.",
-)
+@click.command(epilog="Example: windloom warm", short_help="Compile kernels and prepare Spark, once.")
 def warm() -> None:
     """Compile the kernels, and make an archive of Spark's classes with which its JVM starts in half the time.
 
@@ -49,29 +48,14 @@ windloom --help lists all commands; each has its own --help with an example.
 _TOOLS = {"calibrate": "windloom_tools.calibration.command", "demo": "windloom_tools.demo.command"}
 
 
-class _Commands(MutableMapping[str, click.Command]):
-    """Commands by name; those of `modules` are imported when they are first used."""
+class _Commands(UserDict[str, Any]):
+    """Commands by name; one that is given by its module is imported when it is first used."""
 
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._modules = modules
-        self._loaded: dict[str, click.Command] = {}
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded and name in self._modules:
-            self._loaded[name] = getattr(import_module(self._modules[name]), name)
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._loaded, **self._modules})
-
-    def __len__(self) -> int:
-        return len({**self._loaded, **self._modules})
+    def __getitem__(self, name: str) -> Any:
+        command = self.data[name]
+        if isinstance(command, str):
+            command = self.data[name] = getattr(import_module(command), name)
+        return command
 
 
 @click.group(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,13 +28,7 @@ Progress = Callable[[str], None]
 
 def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return one decorator for all these options; help lists them from the last to the first."""
-
-    def decorate(command: Command) -> Command:
-        for option in options:
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 
 
 class _NameOption(click.Option):

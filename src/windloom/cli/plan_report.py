@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -350,16 +349,18 @@ def _predicted(
         constants.scaled(statistics.pace),
     )
     scanning = Scanning(seconds.scan, seconds.partials, seconds.merge)
-    price = partial(_priced, partial_set, plan, scanning, constants)
+    options = PlanOptions(slicing=plan.slicing, technique=plan.technique)
     names = tuple(query.name for query in queries)
     return SetSharing(
-        partial_set.text, names, problem, *_catalog_rate(plan, partial_set, rates), pace=statistics.pace, price=price
+        partial_set.text,
+        names,
+        problem,
+        *_catalog_rate(plan, partial_set, rates),
+        statistics.pace,
+        lambda trees: estimate_set(
+            with_trees(partial_set, trees, options, constants), constants, scanning, idle_sides(plan)
+        ),
     )
-
-
-def _priced(partial_set: PartialSet, plan: Plan, scanning: Scanning, constants: Constants, trees: Trees) -> SetSeconds:
-    options = PlanOptions(slicing=plan.slicing, technique=plan.technique)
-    return estimate_set(with_trees(partial_set, trees, options, constants), constants, scanning, idle_sides(plan))
 
 
 def _counted(partial_set: PartialSet, base: Plan, rates: Mapping[str, Rate]) -> SetSharing:

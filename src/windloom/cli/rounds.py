@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console, Group
@@ -61,39 +61,12 @@ class RoundTotals:
         )
 
 
-class RoundLine(Protocol):
-    """Shows rounds, and what one waits for. Both are called by the thread that runs the round."""
+class RoundLine:
+    """Shows rounds, and what one waits for, a line for each; called by the thread that runs the round."""
 
-    totals: RoundTotals
-    is_read: bool  # False when whoever read the lines has gone
-
-    def show(self, done: RoundProgress) -> None: ...
-
-    def wait(self, wait: SinkWait | None) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-
-@contextmanager
-def view_of(as_json: bool) -> Iterator[RoundLine]:
-    """Give the view that suits the terminal, or its absence."""
-    console = Console(highlight=False)
-    if as_json or not console.is_terminal:
-        yield _LineView((lambda done: json.dumps(done.as_dict())) if as_json else round_line)
-        return
-    # Drawn only when there is something new, by the thread of the round.
-    with Live(console=console, auto_refresh=False) as live:
-        view = _LiveView(live, console.width >= _WIDE)
-        try:
-            yield view
-        finally:
-            view.say("")
-
-
-class _LineView:
     def __init__(self, line: Callable[[RoundProgress], str]) -> None:
-        self.totals, self.is_read = RoundTotals(), True
-        self._line = line
+        self.totals, self._line = RoundTotals(), line
+        self.is_read = True  # False when whoever read the lines has gone
 
     def show(self, done: RoundProgress) -> None:
         self.totals.add(done)
@@ -115,7 +88,25 @@ class _LineView:
         click.echo(f"… {line}", err=True)
 
 
-class _LiveView:
+@contextmanager
+def view_of(as_json: bool) -> Iterator[RoundLine]:
+    """Give the view that suits the terminal, or its absence."""
+    console = Console(highlight=False)
+    if as_json or not console.is_terminal:
+        yield RoundLine((lambda done: json.dumps(done.as_dict())) if as_json else round_line)
+        return
+    # Drawn only when there is something new, by the thread of the round.
+    with Live(console=console, auto_refresh=False) as live:
+        view = _LiveView(live, console.width >= _WIDE)
+        try:
+            yield view
+        finally:
+            view.say("")
+
+
+class _LiveView(RoundLine):
+    """Shows rounds in a table that changes in place."""
+
     def __init__(self, live: Live, is_wide: bool) -> None:
         self.totals, self.is_read = RoundTotals(), True
         self._live, self._is_wide = live, is_wide

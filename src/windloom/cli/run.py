@@ -36,7 +36,7 @@ from windloom.cli.rounds import RoundLine, view_of
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
-    from windloom.engine import Loom, Results, RunStats
+    from windloom.engine import Loom, Results
     from windloom.engine.handle import Handle
 
 
@@ -72,10 +72,7 @@ BUDGET_OPTIONS = (
 follow_options = combined(
     sink_options,
     click.option(
-        "--handover",
-        default=None,
-        metavar="INSTANT",
-        help="The instant up to which tuples come from the history.",
+        "--handover", default=None, metavar="INSTANT", help="The instant up to which tuples come from the history."
     ),
     click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
     click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
@@ -117,17 +114,6 @@ follow_options = combined(
         help="Answer files as they appear, until Ctrl-C; the options up to --sink-patience need it.",
     ),
 )
-
-
-def refuse_without_follow(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if value:
-            option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
-            raise WindloomError(
-                f"{option} is for streams",
-                "without --follow the given data is read once, and all windows are answered",
-                f"add --follow, or leave {option} out",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +340,13 @@ def run(
         options = FollowOptions.of(streams, relations, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
         return
-    refuse_without_follow(following)
+    if given := next((name for name, value in following.items() if value), None):
+        option = _OPTIONS.get(given, "--" + given.replace("_", "-"))
+        raise WindloomError(
+            f"{option} is for streams",
+            "without --follow the given data is read once, and all windows are answered",
+            f"add --follow, or leave {option} out",
+        )
     placement = placement or "auto"
     check_placement(placement)
     if out is not None:
@@ -369,16 +361,14 @@ def run(
         click.echo(json.dumps({**results.stats.as_dict(), "out": out}))
         return
     shown = [f"written to {out}; manifest.json lists its tables"] if out is not None else _some_rows(loom, results)
-    click.echo("\n".join([_summary(results.stats), *shown]))
-
-
-def _summary(stats: RunStats) -> str:
-    return (
+    stats = results.stats
+    click.echo(
         f"{stats.queries:,} {'query' if stats.queries == 1 else 'queries'},"
         f" {stats.trees} {'tree' if stats.trees == 1 else 'trees'} ({stats.strategy}):"
         f" {stats.events:,} events → {stats.partials:,} partials → {stats.results:,} rows"
         f" in {stats.total_seconds:.2f} s ({stats.placement})"
     )
+    click.echo("\n".join(shown))
 
 
 def _some_rows(loom: Loom, results: Results) -> list[str]:

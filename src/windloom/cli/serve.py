@@ -35,10 +35,7 @@ _place_options = combined(
     click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
     click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
     click.option(
-        "--token-file",
-        default=None,
-        metavar="FILE",
-        help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
+        "--token-file", default=None, metavar="FILE", help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what."
     ),
     click.option("--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."),
     click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),

@@ -27,7 +27,14 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
         fidelity = f"{hits} of {count(view.judged, 'judged round')} had a plan as good as the best"
         fidelity += f", {same} the very best; {number(view.regret)} s lost in all"
     yield from labelled("fidelity", fidelity)
-    yield from labelled("predicted", _predicted_text(view))
+    recent = ((each.predicted, each.seconds) for each in view.recent)
+    known = [(predicted, seconds) for predicted, seconds in recent if predicted is not None and seconds > 0]
+    predicted_text = "no round has been predicted yet"
+    if known := known[-_COMPARED:]:
+        off = sorted(abs(predicted / seconds - 1) for predicted, seconds in known)
+        last = f"the last round {number(known[-1][0])} s predicted, {number(known[-1][1])} s taken"
+        predicted_text = f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
+    yield from labelled("predicted", predicted_text)
     if view.rounds:
         lines = []
         for name, (constant, factor) in view.learned.items():
@@ -51,18 +58,6 @@ def damaged_text(files: Sequence[str]) -> str:
     """Return the statistics that are missing from estimates, and what to do about it."""
     names = listing([f"'{name}'" for name in files], 4)
     return f"{names}: damaged, so estimates are made without what these rounds observed; delete them, or restore copies"
-
-
-def _predicted_text(view: AdaptView) -> str:
-    """Return how far predictions of the last rounds were off."""
-    recent = ((each.predicted, each.seconds) for each in view.recent)
-    known = [(predicted, seconds) for predicted, seconds in recent if predicted is not None and seconds > 0]
-    if not known:
-        return "no round has been predicted yet"
-    known = known[-_COMPARED:]
-    off = sorted(abs(predicted / seconds - 1) for predicted, seconds in known)
-    last = f"the last round {number(known[-1][0])} s predicted, {number(known[-1][1])} s taken"
-    return f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
 
 
 def chart_lines(chart: ChartView) -> Iterator[str]:

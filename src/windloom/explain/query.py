@@ -95,7 +95,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{words.about(tree.edges)}{amount(slices, 'slice')} of its tree{mean}"
-    yield words_only("a window", window.slices_text(spanned))
+    yield words_only("a window", window.slices_phrase.format(spanned))
     stream = query.streams[0]
     delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"

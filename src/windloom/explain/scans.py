@@ -18,10 +18,11 @@ _SHOWN_COLUMNS = 12
 def scan_node(plan: Plan, scan: Scan, everything: bool = True) -> ExplainNode:
     what = f"for {count(len(scan.feeds), 'set')}" if scan.feeds else "to count late tuples"
     name = f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
-    return ExplainNode(name, [*_common_facts(plan, scan, everything), *_own_facts(plan, scan, everything)])
+    return ExplainNode(name, list(_facts(plan, scan, everything)))
 
 
-def _common_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
+def _facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
+    """Yield the facts that all scans have, and then those of native scans, or of woven ones."""
     feeds: tuple[NativeFeed | WovenFeed, ...] = scan.feeds
     where, predicates, shares = scan.signature.where, scan.signature.predicates, _shares(plan, scan)
     implied = "which all of them imply" if len(feeds) > 1 else "before anything else"
@@ -38,10 +39,6 @@ def _common_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
     sqls = [predicate.sql for predicate in predicates]
     yield Fact("predicates", sqls, cut_short(bits, everything), label="signature")
     yield Fact("feeds", [{"set": each.number, "bit": each.bit} for each in feeds], fed, is_late=True)
-
-
-def _own_facts(plan: Plan, scan: Scan, everything: bool) -> Iterator[Fact]:
-    """Yield the facts that only native scans have, or only woven ones."""
     if isinstance(scan, NativeScan):
         measure = measure_of(plan.sets[scan.feeds[0].number])
         groups = [expression.sql for expression in scan.group_by]

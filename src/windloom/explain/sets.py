@@ -31,7 +31,7 @@ def set_node(
 ) -> ExplainNode:
     what = "rows of relation" if partial_set.is_relation else "partials of"
     name = shorten(f"Set {partial_set.number}: {what} {one_line(partial_set.stream)}", WIDTH)
-    facts = [*_identity_facts(plan, partial_set), *_slicing_facts(partial_set, costs)]
+    facts = list(_set_facts(plan, partial_set, costs))
     trees = [_tree_node(plan, partial_set, tree, costs, shared, everything) for tree in partial_set.trees]
     if everything or len(trees) <= _FEW_TREES:
         return ExplainNode(name, facts, children={"trees": trees})
@@ -43,8 +43,8 @@ def set_node(
     )
 
 
-def _identity_facts(plan: Plan, partial_set: PartialSet) -> Iterator[Fact]:
-    """Yield what distinguishes a set from others, and its components."""
+def _set_facts(plan: Plan, partial_set: PartialSet, costs: CostView) -> Iterator[Fact]:
+    """Yield what distinguishes a set from others, its components, statistics and costs, and how it is sliced."""
     where, counted, is_relation = partial_set.where, partial_set.counted_by, partial_set.is_relation
     every = "every row" if is_relation else "every tuple"
     groups = [
@@ -88,11 +88,7 @@ def _identity_facts(plan: Plan, partial_set: PartialSet) -> Iterator[Fact]:
             use += f"; defined by the user, {', '.join(properties)}"
         lines.append(f"{name:{name_width}}  {f'of {kind}' if kind else '':{type_width}}  {use}")
     yield Fact("components", components, lines, "partials")
-
-
-def _slicing_facts(partial_set: PartialSet, costs: CostView) -> Iterator[Fact]:
-    """Yield the statistics and costs of a set, and how it is sliced; the version of a relation has no slices."""
-    edges, slice_id, is_relation = partial_set.edges, partial_set.slice_id, partial_set.is_relation
+    edges, slice_id = partial_set.edges, partial_set.slice_id
     cost, measure = costs.set_fact(partial_set), words.measure_of(partial_set)
     known = () if is_relation else list(words.statistics_texts(partial_set))
     slices = () if is_relation else words.cut_text(partial_set, edges)

@@ -81,8 +81,8 @@ def domain_of(kind: DataType) -> Domain | None:
         TypeKind.FLOAT: Domain(SubjectKind.FLOAT),
         TypeKind.STRING: Domain(SubjectKind.STRING),
         TypeKind.BOOLEAN: TRUTH,
+        TypeKind.DATE: Domain(SubjectKind.DATE),
     }
-    simple[TypeKind.DATE] = Domain(SubjectKind.DATE)
     return simple.get(kind.kind)
 
 

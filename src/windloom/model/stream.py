@@ -170,12 +170,5 @@ def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mappi
             columns |= {enrichment.column(column): kind for column, kind in read.items()}
     name = " ".join([base.name, *map(str, enrichments)])
     return EnrichedStream(
-        name,
-        columns,
-        base.time,
-        base.delay_ticks,
-        base.time_unit,
-        base.events_per_second,
-        base.name,
-        enrichments,
+        name, columns, base.time, base.delay_ticks, base.time_unit, base.events_per_second, base.name, enrichments
     )

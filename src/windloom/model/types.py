@@ -47,19 +47,8 @@ _ALIASES = {
     "numeric": "decimal",
     "null": "void",
 }
-_KINDS = {
-    "float": TypeKind.FLOAT,
-    "double": TypeKind.FLOAT,
-    "boolean": TypeKind.BOOLEAN,
-    "string": TypeKind.STRING,
-    "binary": TypeKind.BINARY,
-    "date": TypeKind.DATE,
-    "timestamp": TypeKind.TIMESTAMP,
-    "timestamp_ntz": TypeKind.TIMESTAMP_NTZ,
-    "void": TypeKind.NULL,
-}
-
-
+_KINDS = {kind.value: kind for kind in TypeKind if kind not in (TypeKind.INTEGER, TypeKind.DECIMAL, TypeKind.OTHER)}
+_KINDS["double"] = TypeKind.FLOAT
 #: Words in nested types; the names of fields, which keep their spelling, come before a colon.
 _WORD = re.compile(r"\b[A-Za-z_]+\b(?!\s*:)")
 _NESTED = {"array", "map", "struct", "decimal", *_INTEGER_BITS, *_ALIASES, *_KINDS}
@@ -117,9 +106,7 @@ class DataType:
         return self.name
 
 
-BIGINT = DataType.parse("bigint")
-DOUBLE = DataType.parse("double")
-TIMESTAMP = DataType.parse("timestamp")
+BIGINT, DOUBLE, TIMESTAMP = (DataType.parse(name) for name in ("bigint", "double", "timestamp"))
 
 
 #: A column as Spark's table holds it, in chunks, or a plain array.

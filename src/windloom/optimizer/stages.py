@@ -12,6 +12,7 @@ from windloom.kernels.techniques.registry import choose_technique, find_techniqu
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.query import Query
 from windloom.model.stream import Relation, Stream
+from windloom.model.types import BIGINT
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.papers import PaperCost, costed_techniques
 from windloom.optimizer.facts import PlanningFacts, set_statistics
@@ -248,7 +249,8 @@ def assign_shapes(draft: PlanDraft) -> PlanDraft:
         positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
         if query.is_side:
             return PlannedSide(query, positions)
-        shape = replace(shape_of(query, draft.types), time=query.window.edge_type(stream))
+        time = BIGINT if query.window.is_of_positions else stream.window_type
+        shape = replace(shape_of(query, draft.types), time=time)
         return PlannedQuery(query, draft.shapes.setdefault(shape, len(draft.shapes)), positions)
 
     sets = []

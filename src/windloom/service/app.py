@@ -23,9 +23,8 @@ from windloom import __version__
 from windloom.engine.handle import Handle
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
-from windloom.service import models
 from windloom.service.access import Gate, Tokens
-from windloom.service.models import Failure, Problem, failed
+from windloom.service.models import Failure, Problem, answer_error, failed
 from windloom.service.routes import answers, pages, queries, rounds
 from windloom.service.server import HttpServer, Place
 from windloom.service.service import Limits, Relay, ServedHandle, Service, UnregisteredQuery
@@ -70,8 +69,19 @@ class Shield:
         if refusal is not None:
             await failed(*refusal)(scope, receive, answered)
             return
+        seen = 0
+
+        async def limited() -> Message:
+            """Count the bytes that come: a request need not give the length of its body, and may give a wrong one."""
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._service.limits.body_bytes:
+                raise HTTPException(413, "the body is too large")
+            return message
+
         limit = None if scope["path"] == _ENDLESS else self._service.limits.seconds
-        task = asyncio.ensure_future(self._app(scope, self._limited(receive), answered))
+        task = asyncio.ensure_future(self._app(scope, limited, answered))
         try:
             done, _ = await asyncio.wait({task}, timeout=limit)
         except asyncio.CancelledError:
@@ -117,20 +127,6 @@ class Shield:
                 message="the body is too large", detail=f"at most {self._service.limits.body_bytes:,} bytes"
             )
         return None
-
-    def _limited(self, receive: Receive) -> Receive:
-        """Count the bytes that come: a request need not give the length of its body, and may give a wrong one."""
-        seen = 0
-
-        async def limited() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._service.limits.body_bytes:
-                raise HTTPException(413, "the body is too large")
-            return message
-
-        return limited
 
 
 class _Answered:
@@ -200,11 +196,8 @@ def _app() -> FastAPI:
     for router in (pages.login_router, rounds.health_router):
         app.include_router(router)
     app.include_router(pages.router, include_in_schema=False)
-    app.add_exception_handler(WindloomError, models.on_windloom_error)
-    app.add_exception_handler(HTTPException, models.on_http_error)
-    app.add_exception_handler(RequestValidationError, models.on_invalid)
-    app.add_exception_handler(RecursionError, models.on_recursion)
-    app.add_exception_handler(Exception, models.on_unexpected)
+    for error in (WindloomError, HTTPException, RequestValidationError, RecursionError, Exception):
+        app.add_exception_handler(error, answer_error)
     return app
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -113,18 +113,18 @@ def _put_all(queues: list[asyncio.Queue[bytes | None]], event: bytes | None) -> 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-#: Figures of the last round that are shown as they are: by field of its progress, the rest of their name, and the help.
+#: Figures of the last round that are shown as they are: by field of its progress, their name and the help.
 _LAST_ROUND = {
-    "state_bytes": ("state_bytes", "Bytes of the cells that are kept."),
-    "queries": ("queries", "Queries of the last round."),
-    "trees": ("trees", "Trees of the last round."),
-    "plan_version": ("plan_version", "Version of the last round's plan."),
-    "moves": ("moves", "Moves to other regions of charts so far."),
-    "switches": ("switches", "Switches of plans so far."),
-    "previews": ("previews", "Rounds that were looked into before they began."),
-    "fidelity": ("fidelity", "Share of judged rounds with the best plan."),
-    "regret": ("regret_seconds", "Seconds that better plans would have saved."),
-    "predicted": ("predicted_round_seconds", "Seconds that were predicted of the last round."),
+    "state_bytes": ("windloom_state_bytes", "Bytes of the cells that are kept."),
+    "queries": ("windloom_queries", "Queries of the last round."),
+    "trees": ("windloom_trees", "Trees of the last round."),
+    "plan_version": ("windloom_plan_version", "Version of the last round's plan."),
+    "moves": ("windloom_moves", "Moves to other regions of charts so far."),
+    "switches": ("windloom_switches", "Switches of plans so far."),
+    "previews": ("windloom_previews", "Rounds that were looked into before they began."),
+    "fidelity": ("windloom_fidelity", "Share of judged rounds with the best plan."),
+    "regret": ("windloom_regret_seconds", "Seconds that better plans would have saved."),
+    "predicted": ("windloom_predicted_round_seconds", "Seconds that were predicted of the last round."),
 }
 
 
@@ -167,9 +167,7 @@ class Metrics:
         self.postponed = Gauge(
             "windloom_postponed_windows", "Closed windows that are left to later rounds.", **deadlines
         )
-        self.last_round = {
-            field: Gauge(f"windloom_{name}", about, registry=registry) for field, (name, about) in _LAST_ROUND.items()
-        }
+        self.last_round = {field: Gauge(name, about, registry=registry) for field, (name, about) in _LAST_ROUND.items()}
         self.relation_version = Gauge(
             "windloom_relation_version", "Version of a relation that was last seen.", ["relation"], registry=registry
         )
@@ -242,9 +240,6 @@ class Metrics:
         elif self._waiting is not None:
             self.sink_waiting.labels(self._waiting).set(0)
             self._waiting = None
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
 
 
 class _Costs(Collector):

@@ -253,11 +253,7 @@ def problem_of(error: WindloomError) -> Problem:
     hint = without_paths(error.hint)
     for call, sent in _REQUESTS.items():
         hint = hint.replace(call, sent)
-    return Problem(
-        message=without_paths(error.message),
-        detail=without_paths(error.detail),
-        hint=hint,
-    )
+    return Problem(message=without_paths(error.message), detail=without_paths(error.detail), hint=hint)
 
 
 def failed(status: int, problem: Problem) -> JSONResponse:
@@ -265,31 +261,26 @@ def failed(status: int, problem: Problem) -> JSONResponse:
     return JSONResponse(Failure(error=problem).model_dump(), status, headers)
 
 
-def on_windloom_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, WindloomError)
-    if isinstance(error, RefusedError):
-        return failed(error.status, problem_of(error))
-    return failed(404 if isinstance(error, UnknownQueryError) else 422, problem_of(error))
+def answer_error(request: Request, error: Exception) -> JSONResponse:
+    """Return the answer to a request that failed, whatever the error is."""
+    match error:
+        case WindloomError():
+            status = error.status if isinstance(error, RefusedError) else 422
+            return failed(404 if isinstance(error, UnknownQueryError) else status, problem_of(error))
+        case HTTPException():
+            message = _CODES.get(error.status_code, str(error.detail))
+            return failed(error.status_code, Problem(message=message))
+        case RequestValidationError():
+            return failed(422, _misfit(error))
+        case RecursionError():
+            hint = "write it with fewer parentheses or conditions"
+            return failed(422, Problem(message="the query is nested too deeply", hint=hint))
+        case _:
+            return failed(500, Problem(message="something went wrong here", hint="the log of the service says what"))
 
 
-def on_recursion(request: Request, error: Exception) -> JSONResponse:
-    return failed(
-        422, Problem(message="the query is nested too deeply", hint="write it with fewer parentheses or conditions")
-    )
-
-
-def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    return failed(500, Problem(message="something went wrong here", hint="the log of the service says what"))
-
-
-def on_http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    message = _CODES.get(error.status_code, str(error.detail))
-    return failed(error.status_code, Problem(message=message))
-
-
-def on_invalid(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+def _misfit(error: RequestValidationError) -> Problem:
+    """Return what does not fit the description of the API."""
     mistakes = error.errors()[:5]
     facts = [
         # Only names have a pattern, and a regular expression tells users nothing. Names that were sent may be anything;
@@ -300,4 +291,4 @@ def on_invalid(request: Request, error: Exception) -> JSONResponse:
     ]
     names = any("name" in mistake["loc"] for mistake in mistakes)
     hint = f"{_NAMES}; " * names + "GET /api/v1/openapi.json describes every request"
-    return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500], hint=hint))
+    return Problem(message="the request does not fit", detail="; ".join(facts)[:500], hint=hint)

@@ -81,7 +81,13 @@ class Place:
             listening.listen(512)
         except OSError as error:
             listening.close()
-            raise _cannot_listen(self.host, self.port, error) from None
+            what = f"cannot listen on '{self.host}', port {self.port}", str(error), "give an address of this machine"
+            if error.errno == errno.EADDRINUSE:
+                in_use = f"port {self.port} of '{self.host}' is in use"
+                what = in_use, "another program listens there", "stop it, or give another --port"
+            elif error.errno == errno.EACCES:
+                what = f"port {self.port} needs more rights", "ports below 1024 are the system's", "give --port 8470"
+            raise WindloomError(*what) from None
         return listening
 
 
@@ -102,16 +108,6 @@ def _check_tls(certificate: str, key: str) -> None:
 
 def _refuse_password() -> str:
     raise ValueError("the key is encrypted")
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> WindloomError:
-    if error.errno == errno.EADDRINUSE:
-        return WindloomError(
-            f"port {port} of '{host}' is in use", "another program listens there", "stop it, or give another --port"
-        )
-    if error.errno == errno.EACCES:
-        return WindloomError(f"port {port} needs more rights", "ports below 1024 are the system's", "give --port 8470")
-    return WindloomError(f"cannot listen on '{host}', port {port}", str(error), "give an address of this machine")
 
 
 def _is_loopback(host: str) -> bool:

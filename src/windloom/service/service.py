@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import pyarrow as pa
 from fastapi import Depends, Request
 
 from windloom.engine import Loom
-from windloom.engine.handle import Change, Handle
+from windloom.engine.handle import Handle
 from windloom.engine.progress import RoundProgress
-from windloom.engine.questions import Answer
 from windloom.engine.views import cost_view
-from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
 from windloom.explain.costs import CostView
 from windloom.explain.json import explain_json
@@ -76,57 +74,8 @@ class UnregisteredQuery:
     error: WindloomError
 
 
-class RunningLoom(Protocol):
-    """A loom that runs streams, and can be asked and changed meanwhile. It may run without Spark, as in tests."""
-
-    @property
-    def streams(self) -> Mapping[str, Stream]: ...
-
-    @property
-    def queries(self) -> Mapping[str, str]: ...
-
-    @property
-    def rejected(self) -> Sequence[UnregisteredQuery]: ...
-
-    @property
-    def is_active(self) -> bool: ...
-
-    @property
-    def failure(self) -> BaseException | None: ...
-
-    @property
-    def waiting(self) -> SinkWait | None: ...
-
-    @property
-    def rounds(self) -> Sequence[RoundProgress]: ...
-
-    def add(self, name: str, text: str) -> Change: ...
-
-    def replace(self, name: str, text: str) -> Change: ...
-
-    def remove(self, name: str) -> Change: ...
-
-    def what_if(self, text: str) -> WhatIf: ...
-
-    def ask(self, text: str) -> Answer: ...
-
-    def explain(self, query: str) -> str: ...
-
-    def plan(self) -> Mapping[str, Any]: ...
-
-    def picture(self) -> str: ...
-
-    def costs(self) -> Mapping[str, Any]: ...
-
-    def groupings(self) -> Mapping[str, Sequence[str]]: ...
-
-    def answers(
-        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
-    ) -> pa.Table: ...
-
-
 class ServedHandle:
-    """The handle of a loom whose Parquet sink writes to a directory on this machine."""
+    """What requests ask and change: a running loom whose Parquet sink writes to a directory of this machine."""
 
     def __init__(
         self,
@@ -137,6 +86,8 @@ class ServedHandle:
     ) -> None:
         self._handle, self._stored = handle, stored
         self.streams, self.rejected = dict(streams), tuple(rejected)
+        self.add, self.replace, self.remove = handle.add, handle.replace, handle.remove
+        self.what_if, self.ask = handle.what_if, handle.ask
         self._making = threading.Lock()  # many watchers ask for the same plan at once
         self._shown: dict[Callable[[Plan], Mapping[str, Any]], tuple[Plan, Mapping[str, Any]]] = {}
 
@@ -159,21 +110,6 @@ class ServedHandle:
     @property
     def rounds(self) -> Sequence[RoundProgress]:
         return self._handle.recent_progress
-
-    def add(self, name: str, text: str) -> Change:
-        return self._handle.add(name, text)
-
-    def replace(self, name: str, text: str) -> Change:
-        return self._handle.replace(name, text)
-
-    def remove(self, name: str) -> Change:
-        return self._handle.remove(name)
-
-    def what_if(self, text: str) -> WhatIf:
-        return self._handle.what_if(text)
-
-    def ask(self, text: str) -> Answer:
-        return self._handle.ask(text)
 
     def explain(self, query: str) -> str:
         return query_text(self._handle.plan, query)
@@ -227,7 +163,7 @@ class Limits:
 class Service:
     def __init__(
         self,
-        loom: RunningLoom,
+        loom: ServedHandle,
         gate: Gate | None = None,
         limits: Limits | None = None,
         *,
@@ -311,7 +247,7 @@ MayChange = Depends(_may_change)
 
 
 def load_queries(loom: Loom, path: str, *, strict: bool) -> list[UnregisteredQuery]:
-    """Return register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
+    """Register the queries of a catalog whose streams are registered, with their data; return the wrong ones.
 
     A wrong query does not keep the others from being served. With `strict`, raises the error of the first wrong query.
     """

@@ -9,7 +9,7 @@ import io
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,21 +80,18 @@ class StoredAnswers:
 
     def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
         """Yield the files, newest first, of the tables that hold the query with the columns it has now."""
+        try:
+            manifest = json.loads((self._directory / "manifest.json").read_bytes())["tables"]
+        except (OSError, ValueError, KeyError):
+            return
         tables = [
             table
-            for table, about in self._manifest().items()
+            for table, about in (manifest.items() if isinstance(manifest, dict) else ())
             if name in about["queries"]
             and [column for column in about["columns"] if column not in _FIXED] == list(columns)
         ]
         files = [file for table in tables for file in (self._directory / table).glob("round-*.parquet")]
         yield from sorted(files, key=lambda file: file.name, reverse=True)
-
-    def _manifest(self) -> dict[str, Any]:
-        try:
-            tables = json.loads((self._directory / "manifest.json").read_bytes())["tables"]
-        except (OSError, ValueError, KeyError):
-            return {}
-        return tables if isinstance(tables, dict) else {}
 
     def _table(self, file: Path) -> pa.Table:
         key = (f"{file.parent.name}/{file.name}", file.stat().st_mtime_ns)  # a repeated round replaces its file
@@ -170,11 +167,7 @@ def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
 
 # Answers as JSON, CSV or an Arrow stream.
 
-FORMATS = {
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
+FORMATS = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": "application/vnd.apache.arrow.stream"}
 
 
 def as_rows(table: pa.Table) -> Rows:
@@ -218,6 +211,3 @@ def arrow_pieces(table: pa.Table) -> Iterator[bytes]:
             writer.write_batch(batch)
             yield taken()
     yield taken()
-
-
-ENCODERS: dict[str, Callable[[pa.Table], bytes | Iterator[bytes]]] = {"csv": csv_bytes, "arrow": arrow_pieces}

@@ -55,7 +55,7 @@ def test_every_kind_says_all_that_is_asked_of_it(kind: str) -> None:
     assert window.with_slide(20) == window
     assert window != TimeWindow(20, 20)
     assert window.example.startswith("[")
-    said = [window.short, window.intervals_text(), window.tuple_text(), window.slices_text("3 slices"), str(window)]
+    said = [window.short, window.intervals_text(), window.tuple_text(), str(window)]
     assert all(said)
     assert window.is_sliced != bool(window.cells_text)
     assert sorted([window, TimeWindow(10, 10)])[0] == TimeWindow(10, 10)

@@ -25,19 +25,6 @@ _NICE_TICKS = sorted(
 )
 
 
-def edges_between(edges: EdgeSet, start: int, end: int) -> list[int]:
-    """Return every edge in [start, end), in order.
-
-    >>> from windloom.slicing.edges import EdgeClass
-    >>> edges_between(EdgeSet.of([EdgeClass(4), EdgeClass(6, 3)]), 0, 13)
-    [0, 3, 4, 8, 9, 12]
-    """
-    classes = edges.classes
-    return sorted(
-        {tick for each in classes for tick in range(start + (each.residue - start) % each.period, end, each.period)}
-    )
-
-
 def strip_span(block: SetBlock) -> tuple[int, str]:
     """Return the number of ticks that the strip shows, and a text about their part of the whole."""
     edges = block.partial_set.edges
@@ -63,7 +50,9 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
     colour = block.trees[0].colour if len(trees) == 1 else INK
 
     def places(edges: EdgeSet) -> list[float]:
-        return [x + width * tick / span for tick in edges_between(edges, 0, span)]
+        """Return where the edges in [0, span) are drawn, in order."""
+        ticks = {tick for each in edges.classes for tick in range(each.residue % each.period, span, each.period)}
+        return [x + width * tick / span for tick in sorted(ticks)]
 
     canvas.rect(x, top, width, height, WASH)
     edges = places(block.partial_set.edges)

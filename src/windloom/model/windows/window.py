@@ -11,9 +11,7 @@ from windloom.model.aggregate import Component
 from windloom.model.clauses import Emits
 from windloom.model.expression import Expression
 from windloom.model.formatting import amount, share, short_duration
-from windloom.model.stream import Stream
-from windloom.model.time import format_duration, format_instant
-from windloom.model.types import BIGINT, DataType
+from windloom.model.time import format_duration
 
 #: The longest range, slide or offset (about 10,000 years), which keeps window arithmetic inside 64 bits.
 MAX_TICKS = 2**58
@@ -67,6 +65,8 @@ class Window(ABC):
     reports_rows: ClassVar[bool] = True
     #: Whether the cells of a coarse grouping can be made from those of a finer one.
     rolls_up: ClassVar[bool] = True
+    #: The components that its sets keep besides COUNT(*) and those that queries ask for.
+    components: ClassVar[tuple[Component, ...]] = ()
 
     if TYPE_CHECKING:
 
@@ -155,15 +155,6 @@ class Window(ABC):
         """The keys (perhaps none) by which tuples are counted, if positions are sliced; None if slices are of time."""
         return None
 
-    @property
-    def components(self) -> tuple[Component, ...]:
-        """The components that its sets keep besides COUNT(*) and those that queries ask for."""
-        return ()
-
-    def edge_type(self, stream: Stream) -> DataType:
-        """Return the type of `window_start` and `window_end`."""
-        return BIGINT if self.is_of_positions else stream.window_type
-
     # ---- words --------------------------------------------------------------------------------------------------
 
     @property
@@ -181,10 +172,6 @@ class Window(ABC):
     def short_length(self, ticks: int) -> str:
         """Return a length as a short label: `5 min`."""
         return str(ticks) if self.is_of_positions else short_duration(ticks)
-
-    def edge_text(self, tick: int) -> str:
-        """Return the instant or the position at which a window begins or ends, as text."""
-        return str(tick) if self.is_of_positions else format_instant(tick)
 
     def __str__(self) -> str:
         offset = f" OFFSET {self.length_text(self.offset_ticks)}" if self.offset_ticks else ""
@@ -221,10 +208,6 @@ class Window(ABC):
         if self.slide_ticks > self.range_ticks:
             return f"lies in one window, or in a gap between windows: {share(1 - self.overlap)} of all tuples do"
         return f"lies in {amount(self.overlap, 'window')}" + ("" if self.overlap.is_integer() else ", on average")
-
-    def slices_text(self, slices: str) -> str:
-        """Return the number of slices of a window, as a phrase without its subject."""
-        return self.slices_phrase.format(slices)
 
     @property
     def cells_text(self) -> str:

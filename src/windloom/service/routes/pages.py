@@ -40,25 +40,21 @@ def page_files() -> dict[str, tuple[bytes, str, str]]:
 
 @router.get("/")
 def index(if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    return _file("index.html", if_none_match)
+    return file("index.html", if_none_match)
 
 
 @router.get("/api")
 def api(if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    return _file("api.html", if_none_match)
+    return file("api.html", if_none_match)
 
 
 @router.get("/page/{name}")
 def file(name: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    return _file(name, if_none_match)
-
-
-def _file(name: str, known: str | None) -> Response:
     if name not in page_files():
         raise HTTPException(404)
     data, kind, tag = page_files()[name]
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if known == tag:
+    if if_none_match == tag:
         return Response(status_code=304, headers=headers)
     return Response(data, media_type=kind, headers=headers)
 

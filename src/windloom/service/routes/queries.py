@@ -105,19 +105,8 @@ def try_query(body: QueryText, service: Served) -> DryRun:
     with service.working(), _nameless():
         cost = service.loom.what_if(body.text)
     most = service.limits.max_cost
-    return DryRun(
-        before=cost.before,
-        after=cost.after,
-        added=cost.added,
-        alone=cost.alone,
-        place=cost.place,
-        partners=cost.partners,
-        complete_from=cost.complete_from,
-        keeps=list(cost.keeps),
-        summary=cost.summary,
-        allowed=most is None or cost.added <= most,
-        max_cost=most,
-    )
+    allowed = most is None or cost.added <= most
+    return DryRun(**cost.as_dict(), place=cost.place, summary=cost.summary, allowed=allowed, max_cost=most)
 
 
 @router.get("/queries/{name}", dependencies=[MayRead])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from prometheus_client import generate_latest
 
 from windloom import __version__
 from windloom.errors import WindloomError
@@ -80,15 +82,8 @@ def _waiting(service: Service) -> Waiting | None:
     wait = service.loom.waiting
     if wait is None:
         return None
-    since = wait.since.isoformat(timespec="seconds")
-    return Waiting(
-        sink=wait.sink,
-        round=wait.round,
-        since=since,
-        attempts=wait.attempts,
-        reason=without_paths(wait.reason),
-        patience=wait.patience,
-    )
+    shown = {"since": wait.since.isoformat(timespec="seconds"), "reason": without_paths(wait.reason)}
+    return Waiting(**{**asdict(wait), **shown})
 
 
 def _streams(service: Service) -> list[StreamStatus]:
@@ -139,4 +134,4 @@ def ready(service: Served, response: Response) -> str:
 def metrics(service: Served) -> Response:
     """Figures in the text form of Prometheus."""
     service.metrics.up.set(float(service.loom.is_active and service.loom.failure is None))
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(generate_latest(service.metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
