@@ -15,9 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.extending import overload
 
-from windloom.kernels.compiling import compiled, never_keep
+from windloom.kernels.compiling import compiled, compiled_by_type, never_keep
 from windloom.kernels.families import Family, combine, declare, load, store
 from windloom.model.aggregate import Property, UserDefined
 from windloom.model.types import DataType, TypeKind
@@ -86,11 +85,8 @@ def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable
 def _alone(columns: type[Any], kind: type[np.generic]) -> Callable[..., Any]:
     """Return the only field of a value, which is a scalar or a named tuple of one."""
 
-    def take(value: Any) -> Any:
-        raise NotImplementedError("compiled code only")
-
-    @overload(take, strict=False)
-    def _take(value: Any) -> Callable[..., Any]:
+    @compiled_by_type
+    def take(value: Any) -> Callable[..., Any]:
         if hasattr(value, "instance_class"):
             return lambda value: columns(kind(value[0]))
         return lambda value: columns(kind(value))
@@ -111,23 +107,15 @@ def _between(
     return lambda left, right: inside(body(outside(left), outside(right)))
 
 
-# Names for compiled code only, as in `families`.
-def lift_as(columns: Any, argument: Any) -> Any:
-    """Return the argument lifted to a value of the columns' family."""
-    raise NotImplementedError("compiled code only")
-
-
-def lower_of(value: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-@overload(lift_as, strict=False)
-def _lift_as(columns: Any, argument: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def lift_as(columns: Any, argument: Any) -> Callable[..., Any] | None:
+    """Compiled code: the argument lifted to a value of the columns' family."""
     return _LIFTS.get(getattr(columns, "instance_class", None))  # type: ignore[arg-type]
 
 
-@overload(lower_of, strict=False)
-def _lower_of(value: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def lower_of(value: Any) -> Callable[..., Any] | None:
+    """Compiled code: a value lowered to the answer."""
     return _LOWERS.get(getattr(value, "instance_class", None))  # type: ignore[arg-type]
 
 
