@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, argument_sql, double_type
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import SHARE, rank_question, rank_type
+from windloom.aggregates.frequencies import SHARE, rank_question
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Question
 from windloom.model.aggregate import (
@@ -30,10 +30,8 @@ class Buckets(ListAggregator):
     kinds = ("buckets",)
     combined_by = FREQUENCIES
     rule = ListRule("buckets")
-    functions = (Function("approx_quantile", kinds, rank_type, constant=SHARE, is_approximate=True),)
-
-    def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        return pa.int64()
+    value_type = pa.int64()
+    functions = (Function("approx_quantile", kinds, double_type, constant=SHARE, is_approximate=True),)
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         # Buckets are numbered in the order of the values (see `bucket_values`).

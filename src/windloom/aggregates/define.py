@@ -94,22 +94,22 @@ def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
     """Return the names and types of the fields of a value, from the neutral one."""
     is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
     named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
-    typed = [(field, _type_of(value)) for field, value in named]
-    if not typed or any(kind is None for _, kind in typed):
+    typed: list[tuple[str, DataType]] = []
+    for field, value in named:
+        if isinstance(value, int | np.integer) and not isinstance(value, bool):
+            typed.append((field, BIGINT))
+        elif isinstance(value, float | np.floating):
+            typed.append((field, DOUBLE))
+        else:
+            typed.clear()
+            break
+    if not typed:
         raise WindloomError(
             f"aggregate '{name}': its neutral value cannot be kept",
             f"it is {neutral!r}",
             "a value is a whole number, a float, or a NamedTuple of these, for example neutral=0.0",
         )
-    return tuple((field, kind) for field, kind in typed if kind is not None)
-
-
-def _type_of(value: Any) -> DataType | None:
-    if isinstance(value, bool | np.bool_):
-        return None
-    if isinstance(value, int | np.integer):
-        return BIGINT
-    return DOUBLE if isinstance(value, float | np.floating) else None
+    return tuple(typed)
 
 
 def _claims(

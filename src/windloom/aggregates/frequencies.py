@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, size_sql
+from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, double_type, size_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
-from windloom.model.types import BIGINT, DOUBLE, DataType
+from windloom.model.types import BIGINT, DataType
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
@@ -30,11 +30,6 @@ def check_order(aggregate: Aggregate, argument: DataType) -> None:
 def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return BIGINT
-
-
-def rank_type(aggregate: Aggregate, argument: DataType) -> DataType:
-    aggregate.check_number(argument)
-    return DOUBLE
 
 
 def items_type(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -61,7 +56,7 @@ class Frequencies(ListAggregator):
     rule = ListRule("frequencies")
     functions = (
         Function("count_distinct", kinds, count_type, is_distinct=True),
-        Function("quantile", kinds, rank_type, {"median": (0.5,), "percentile": ()}, SHARE),
+        Function("quantile", kinds, double_type, {"median": (0.5,), "percentile": ()}, SHARE),
         Function("top", kinds, items_type, constant=COUNT),
         Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
     )
@@ -72,7 +67,7 @@ class Frequencies(ListAggregator):
                 return Distinct(context.codes, new_array(context.rows, np.int64))
             case "quantile":
                 return rank_question(aggregate, context)
-            case "top":
+            case "top" | "approx_top":
                 return Top(context.codes, int(aggregate.parameters[0]))
         k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
         return Frequent(context.codes, k, context.starts, context.windows, threshold)

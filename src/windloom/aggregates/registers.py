@@ -27,11 +27,10 @@ class Registers(ListAggregator):
     kinds = ("registers",)
     combined_by = REGISTERS
     rule = ListRule("registers", largest=True)
+    value_type = pa.int64()
     is_ranked = False
+    woven_without_spark = (TypeKind.INTEGER,)
     functions = (Function("approx_count_distinct", kinds, count_type, is_approximate=True),)
-
-    def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         """Return register and rank in one number, the rank in the lowest bits; NULL for NULL.
@@ -44,9 +43,6 @@ class Registers(ListAggregator):
         rank = f"CAST(bit_count({rest} ^ ({rest} - 1L)) AS BIGINT)"
         packed = f"shiftleft(({hashed} & {COUNT - 1}L), {PACKED_RANK_BITS}) | {rank}"
         return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
-
-    def weaves_arrow(self, kind: DataType) -> bool:
-        return kind.kind is TypeKind.INTEGER
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
         values, is_long = as_integers(argument), argument.type == pa.int64()
