@@ -63,20 +63,9 @@ def define_aggregate(
             "argument='double' or argument='bigint'",
         )
     kind = argument_types[argument]
-    own = UserDefined(
-        name,
-        kind,
-        fields,
-        _compiled_result(name, kind, fields, neutral, functions),
-        has,
-        _digest([*functions.values()], neutral),
-        lift,
-        combine,
-        lower,
-        neutral,
-        inverse,
-        type(neutral) if isinstance(neutral, tuple) else None,
-    )
+    result, digest = _compiled_result(name, kind, fields, neutral, functions), _digest([*functions.values()], neutral)
+    value_class = type(neutral) if isinstance(neutral, tuple) else None
+    own = UserDefined(name, kind, fields, result, has, digest, lift, combine, lower, neutral, inverse, value_class)
     check_laws(own)
     return own
 
@@ -130,7 +119,7 @@ def _claims(
             f"slices are combined in any order and grouping, and {' and '.join(missing)} is not claimed",
             f"properties=({', '.join(map(repr, REQUIRED))})",
         )
-    if ("invertible" in claimed) and inverse is None:
+    if "invertible" in claimed and inverse is None:
         raise WindloomError(
             f"aggregate '{name}' is claimed to be invertible", "it has no inverse", "inverse=lambda whole, part: …"
         )
@@ -247,7 +236,5 @@ def _constant(value: Any) -> str:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(
-        _code(co_const) if isinstance(co_const, CodeType) else repr(co_const) for co_const in code.co_consts
-    )
+    constants = tuple(_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
     return code.co_code.hex(), constants, code.co_names, code.co_varnames

@@ -127,17 +127,10 @@ def mark(stamps: Any, row: Any) -> Callable[..., Any]:
     return mark_clock
 
 
-#: Classes of columns whose kernels are not kept beyond the process: their names do not identify what they compute.
-_PASSING: set[type[Any]] = set()
-
-
-def never_keep(columns: type[Any]) -> None:
-    """Neither keep code for these columns on disk nor look for it there.
-
-    The cache identifies a kernel by its file and the types of its arguments. An operation that a user
-    defines is part of neither, so the cache would return code for another definition with the same name.
-    """
-    _PASSING.add(columns)
+#: Classes of columns whose kernels are neither kept on disk nor looked for there. The cache identifies a kernel by its
+#: file and the types of its arguments. An operation that a user defines is part of neither, so the cache would return
+#: code for another definition with the same name.
+NEVER_KEPT: set[type[Any]] = set()
 
 
 class _Cache(FunctionCache):
@@ -154,7 +147,7 @@ class _Cache(FunctionCache):
 
 def _passes(signature: Any) -> bool:
     arguments = getattr(signature, "args", signature)
-    return bool(_PASSING) and any(getattr(argument, "instance_class", None) in _PASSING for argument in arguments)
+    return bool(NEVER_KEPT) and any(getattr(argument, "instance_class", None) in NEVER_KEPT for argument in arguments)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 A user's value is a scalar or a named tuple. Inside kernels each aggregate has its own class with the same fields:
 two aggregates may use one class of values and combine them differently. Code is compiled once per process and not kept
-on disk (see `never_keep`).
+on disk (see `NEVER_KEPT`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from windloom.kernels.compiling import compiled, compiled_by_type, never_keep
+from windloom.kernels.compiling import NEVER_KEPT, compiled, compiled_by_type
 from windloom.kernels.families import Family, combine, declare, load, store
 from windloom.model.aggregate import Property, UserDefined
 from windloom.model.types import DataType, TypeKind
@@ -50,7 +50,7 @@ def user_family(own: UserDefined) -> Family:
 @cache
 def _made(own: UserDefined) -> Family:
     columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
-    never_keep(columns)
+    NEVER_KEPT.add(columns)
     kinds = tuple(number_kind(kind) for _, kind in own.fields)
     inside, value_class = _inside(columns, kinds), own.value_class
     # A value of the columns' class, in the form that the user's functions take.
