@@ -23,7 +23,7 @@ from windloom.kernels.lists.lists import Question
 from windloom.kernels.locate import WindowArrays
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples, list_values, most_frequent
 from windloom.model.aggregate import Aggregate, Component, Function
-from windloom.model.types import Column, DataType, arrow_type
+from windloom.model.types import DOUBLE, Column, DataType, TypeKind, arrow_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class Aggregator(ABC):
     is_native = False
     #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
+    #: The types of arguments for which `woven_arrow` gives the same as `woven_sql`.
+    woven_without_spark: tuple[TypeKind, ...] = ()
     #: How values are combined, for aggregators whose components all have one family.
     combined_by: Family
 
@@ -83,10 +85,6 @@ class Aggregator(ABC):
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         """Return the SQL that the woven intake projects instead of the argument, which has this type."""
         return argument
-
-    def weaves_arrow(self, kind: DataType) -> bool:
-        """Return whether `woven_arrow` gives the same as `woven_sql` for arguments of this type."""
-        return False
 
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
         """Return the values that `woven_sql` projects, made without Spark from the values of the argument."""
@@ -137,9 +135,9 @@ class NativeAggregator(ValueAggregator):
         """Return the native columns that Spark computes for each slice and group, in order."""
         return ("value",)
 
-    @abstractmethod
     def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
         """Return an aggregate in Spark SQL for each field; `inputs` are the columns of values read from a tuple."""
+        return (f"{planned.component.kind}({inputs[0]})",)
 
     @abstractmethod
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
@@ -151,11 +149,7 @@ class ListAggregator(Aggregator):
 
     rule: ListRule
     is_ranked = True  # whether lists are woven from the ranks of values
-
-    def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        """Return the type of the values in the lists."""
-        assert planned.argument_type is not None
-        return arrow_type(planned.argument_type)
+    value_type: pa.DataType | None = None  # of the values in the lists, if not that of the argument
 
     def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> ListColumns:
         ranked = set_tuples.argument(read).ranked
@@ -165,7 +159,11 @@ class ListAggregator(Aggregator):
         return ListColumns(self.rule, lists, ranked.dictionary).without_unused()
 
     def neutral(self, planned: PlannedArgument, count: int) -> ListColumns:
-        return no_lists(self.rule, self.value_type(planned), count)
+        value_type = self.value_type
+        if value_type is None:
+            assert planned.argument_type is not None
+            value_type = arrow_type(planned.argument_type)
+        return no_lists(self.rule, value_type, count)
 
     @abstractmethod
     def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
@@ -178,6 +176,12 @@ class ListAggregator(Aggregator):
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         """Return whether an approximate answer is within its bound; `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
+
+
+def double_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    """Return the result type of functions whose results are doubles for numbers of any type."""
+    aggregate.check_number(argument)
+    return DOUBLE
 
 
 def filter_sql(aggregate: Aggregate) -> str:

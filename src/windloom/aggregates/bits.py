@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,9 +59,6 @@ class Bits(NativeAggregator):
 
     def family(self, planned: PlannedArgument) -> Family:
         return BIT_XOR if planned.component.kind == "bit_xor" else BIT_OR
-
-    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
-        return (f"{planned.component.kind}({inputs[0]})",)
 
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         bits, valid = as_integers(native[0]), valid_of(native[0])

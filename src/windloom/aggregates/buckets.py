@@ -9,11 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import argument_sql, double_type
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import SHARE, rank_question, rank_type
-from windloom.kernels.families import FREQUENCIES
-from windloom.kernels.lists.lists import Question
+from windloom.aggregates.frequencies import SHARE, Frequencies
 from windloom.model.aggregate import (
     FIRST_BUCKET,
     GROWTH,
@@ -26,14 +24,11 @@ from windloom.model.aggregate import (
 from windloom.model.types import DataType
 
 
-class Buckets(ListAggregator):
+class Buckets(Frequencies):
     kinds = ("buckets",)
-    combined_by = FREQUENCIES
     rule = ListRule("buckets")
-    functions = (Function("approx_quantile", kinds, rank_type, constant=SHARE, is_approximate=True),)
-
-    def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        return pa.int64()
+    value_type = pa.int64()
+    functions = (Function("approx_quantile", kinds, double_type, constant=SHARE, is_approximate=True),)
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         # Buckets are numbered in the order of the values (see `bucket_values`).
@@ -44,9 +39,6 @@ class Buckets(ListAggregator):
             f"CASE WHEN isnan({number}) THEN {NAN_BUCKET}L WHEN {number} = 0D THEN 0L"
             f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
         )
-
-    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
-        return rank_question(aggregate, context)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]

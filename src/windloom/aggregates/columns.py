@@ -162,11 +162,8 @@ class ComponentColumns:
         return int(sum(column.nbytes for column in columns))
 
     def map_limbs(self, change: Any) -> ComponentColumns:
-        return replace(
-            self,
-            limbs=tuple(change(limb) for limb in self.limbs),
-            valid=None if self.valid is None else change(self.valid),
-        )
+        valid = None if self.valid is None else change(self.valid)
+        return replace(self, limbs=tuple(change(limb) for limb in self.limbs), valid=valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +299,7 @@ def valid_in(set_tuples: SetTuples, read: ComponentInput) -> AddInt | None:
 
 def valid_or_ones(lifted: ComponentColumns) -> NDArray[np.int64]:
     """Return the number of values in each cell."""
-    valid: NDArray[np.int64] = (
-        np.ones(len(lifted.limbs[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
-    )
-    return valid
+    return np.ones(len(lifted.limbs[0][0]), np.int64) if lifted.valid is None else np.asarray(lifted.valid.value)
 
 
 def _ranked(lifted: ComponentColumns, rank_of: NDArray[np.int64], dictionary: pa.Array) -> ComponentColumns:

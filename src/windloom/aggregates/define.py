@@ -63,20 +63,9 @@ def define_aggregate(
             "argument='double' or argument='bigint'",
         )
     kind = argument_types[argument]
-    own = UserDefined(
-        name,
-        kind,
-        fields,
-        _compiled_result(name, kind, fields, neutral, functions),
-        has,
-        _digest([*functions.values()], neutral),
-        lift,
-        combine,
-        lower,
-        neutral,
-        inverse,
-        type(neutral) if isinstance(neutral, tuple) else None,
-    )
+    result, digest = _compiled_result(name, kind, fields, neutral, functions), _digest([*functions.values()], neutral)
+    value_class = type(neutral) if isinstance(neutral, tuple) else None
+    own = UserDefined(name, kind, fields, result, has, digest, lift, combine, lower, neutral, inverse, value_class)
     check_laws(own)
     return own
 
@@ -94,22 +83,22 @@ def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
     """Return the names and types of the fields of a value, from the neutral one."""
     is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
     named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
-    typed = [(field, _type_of(value)) for field, value in named]
-    if not typed or any(kind is None for _, kind in typed):
+    typed: list[tuple[str, DataType]] = []
+    for field, value in named:
+        if isinstance(value, int | np.integer) and not isinstance(value, bool):
+            typed.append((field, BIGINT))
+        elif isinstance(value, float | np.floating):
+            typed.append((field, DOUBLE))
+        else:
+            typed.clear()
+            break
+    if not typed:
         raise WindloomError(
             f"aggregate '{name}': its neutral value cannot be kept",
             f"it is {neutral!r}",
             "a value is a whole number, a float, or a NamedTuple of these, for example neutral=0.0",
         )
-    return tuple((field, kind) for field, kind in typed if kind is not None)
-
-
-def _type_of(value: Any) -> DataType | None:
-    if isinstance(value, bool | np.bool_):
-        return None
-    if isinstance(value, int | np.integer):
-        return BIGINT
-    return DOUBLE if isinstance(value, float | np.floating) else None
+    return tuple(typed)
 
 
 def _claims(
@@ -130,7 +119,7 @@ def _claims(
             f"slices are combined in any order and grouping, and {' and '.join(missing)} is not claimed",
             f"properties=({', '.join(map(repr, REQUIRED))})",
         )
-    if ("invertible" in claimed) and inverse is None:
+    if "invertible" in claimed and inverse is None:
         raise WindloomError(
             f"aggregate '{name}' is claimed to be invertible", "it has no inverse", "inverse=lambda whole, part: …"
         )
@@ -247,7 +236,5 @@ def _constant(value: Any) -> str:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(
-        _code(co_const) if isinstance(co_const, CodeType) else repr(co_const) for co_const in code.co_consts
-    )
+    constants = tuple(_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
     return code.co_code.hex(), constants, code.co_names, code.co_varnames

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -56,9 +54,6 @@ class Extrema(NativeAggregator):
         Function("bool_or", ("max",), _boolean, {"some": (), "any": ()}),
     )
 
-    def native_sql(self, planned: PlannedArgument, inputs: Sequence[str]) -> tuple[str, ...]:
-        return (f"{planned.component.kind}({inputs[0]})",)
-
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         keys, dictionary = keys_of(native[0])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
@@ -74,9 +69,8 @@ class Extrema(NativeAggregator):
         return without_unused(ComponentColumns((keys,), valid, column.ranked.dictionary))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
-        return lower_keys(
-            combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind in LOWEST_KINDS
-        )
+        lowest = aggregate.components[0].kind in LOWEST_KINDS
+        return lower_keys(combined[0], aggregate.result_type(argument), lowest=lowest)
 
 
 def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> ComponentColumns:

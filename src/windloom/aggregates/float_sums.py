@@ -38,10 +38,7 @@ class FloatSums(NativeAggregator):
         argument = inputs[0]
         double, head = f"CAST({argument} AS DOUBLE)", f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
         is_small = f"abs({argument}) < {_HEAD_LIMIT}"
-        return (
-            f"sum(if({is_small}, {head}, {double}))",
-            f"sum(if({is_small}, {double} - {head}, 0D))",
-        )
+        return (f"sum(if({is_small}, {head}, {double}))", f"sum(if({is_small}, {double} - {head}, 0D))")
 
     def lift(self, planned: PlannedArgument, native: list[Column]) -> AnyLifted:
         return ComponentColumns((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, size_sql
+from windloom.aggregates.aggregator import EXACT, ListAggregator, ListWindows, argument_sql, double_type, size_sql
 from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import FREQUENCIES
-from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
+from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, RegisterQuestion, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
-from windloom.model.types import BIGINT, DOUBLE, DataType
+from windloom.model.types import BIGINT, DataType
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
@@ -30,11 +30,6 @@ def check_order(aggregate: Aggregate, argument: DataType) -> None:
 def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return BIGINT
-
-
-def rank_type(aggregate: Aggregate, argument: DataType) -> DataType:
-    aggregate.check_number(argument)
-    return DOUBLE
 
 
 def items_type(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -56,12 +51,14 @@ COUNT = Constant("k", True, "10, page", check_count)
 
 
 class Frequencies(ListAggregator):
+    """Also what other lists have in common with frequencies: questions, answers and their verification."""
+
     kinds = ("frequencies",)
     combined_by = FREQUENCIES
     rule = ListRule("frequencies")
-    functions = (
+    functions: tuple[Function, ...] = (
         Function("count_distinct", kinds, count_type, is_distinct=True),
-        Function("quantile", kinds, rank_type, {"median": (0.5,), "percentile": ()}, SHARE),
+        Function("quantile", kinds, double_type, {"median": (0.5,), "percentile": ()}, SHARE),
         Function("top", kinds, items_type, constant=COUNT),
         Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
     )
@@ -70,16 +67,18 @@ class Frequencies(ListAggregator):
         match aggregate.function:
             case "count_distinct":
                 return Distinct(context.codes, new_array(context.rows, np.int64))
-            case "quantile":
-                return rank_question(aggregate, context)
-            case "top":
+            case "quantile" | "approx_quantile":
+                places = new_array(context.rows, np.int32), new_array(context.rows, np.int32)
+                total = new_array(context.rows, np.int64)
+                return RankedLists(context.codes, float(aggregate.parameters[0]), total, *places)
+            case "top" | "approx_top":
                 return Top(context.codes, int(aggregate.parameters[0]))
         k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
         return Frequent(context.codes, k, context.starts, context.windows, threshold)
 
     def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         match question:
-            case Distinct():
+            case Distinct() | RegisterQuestion():
                 return pa.array(question.found[rows])
             case RankedLists():
                 return _quantiles(question, listed, rows)
@@ -91,7 +90,7 @@ class Frequencies(ListAggregator):
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         argument = argument_sql(aggregate)
         match aggregate.function:
-            case "count_distinct":
+            case "count_distinct" | "approx_count_distinct":
                 return f"count(DISTINCT {argument})"
             case "quantile":
                 return f"percentile({argument}, {aggregate.parameters[0]})"
@@ -107,11 +106,6 @@ class Frequencies(ListAggregator):
         """Return whether an answer of FREQUENT has no false positives."""
         counts = {str(item["value"]): item["count"] for item in truth}
         return all(answer["threshold"] < item["count"] <= counts.get(str(item["value"]), 0) for item in answer["items"])
-
-
-def rank_question(aggregate: Aggregate, context: ListWindows) -> RankedLists:
-    places = new_array(context.rows, np.int32), new_array(context.rows, np.int32)
-    return RankedLists(context.codes, float(aggregate.parameters[0]), new_array(context.rows, np.int64), *places)
 
 
 def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.Array:

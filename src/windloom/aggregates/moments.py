@@ -7,19 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
+from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, double_type, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns
 from windloom.kernels.families import MOMENTS, Moments
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.kernels.tuples.updates import add_squares, sum_values
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.types import DOUBLE, Column, DataType, as_floats, with_nulls
-
-
-def double(aggregate: Aggregate, argument: DataType) -> DataType:
-    """Return the result type, DOUBLE for numbers of any type."""
-    aggregate.check_number(argument)
-    return DOUBLE
+from windloom.model.types import Column, DataType, as_floats, with_nulls
 
 
 class SecondMoments(NativeAggregator):
@@ -27,10 +21,10 @@ class SecondMoments(NativeAggregator):
     combined_by = MOMENTS
     counts_values = False
     functions = (
-        Function("var_pop", kinds, double),
-        Function("var_samp", kinds, double, {"variance": ()}),
-        Function("stddev_pop", kinds, double),
-        Function("stddev_samp", kinds, double, {"stddev": (), "std": ()}),
+        Function("var_pop", kinds, double_type),
+        Function("var_samp", kinds, double_type, {"variance": ()}),
+        Function("stddev_pop", kinds, double_type),
+        Function("stddev_samp", kinds, double_type, {"stddev": (), "std": ()}),
     )
 
     def fields(self, planned: PlannedArgument) -> tuple[str, ...]:
@@ -47,18 +41,14 @@ class SecondMoments(NativeAggregator):
 
     def weave(self, planned: PlannedArgument, set_tuples: SetTuples, read: ComponentInput) -> AnyLifted:
         where, values = set_tuples.where(read, read.argument), set_tuples.argument(read).floats
-        count, mean, square = (
-            set_tuples.counts(read, read.argument),
-            set_tuples.zeros(np.float64),
-            set_tuples.zeros(np.float64),
-        )
+        count = set_tuples.counts(read, read.argument)
+        mean, square = set_tuples.zeros(np.float64), set_tuples.zeros(np.float64)
         sum_values(*where, values, mean)
         with np.errstate(invalid="ignore"):
             mean /= np.maximum(count, 1)
         add_squares(*where, values, mean, square)
-        return ComponentColumns(
-            (Moments(set_tuples.taken(count).astype(np.float64), set_tuples.taken(mean), set_tuples.taken(square)),)
-        )
+        count = set_tuples.taken(count).astype(np.float64)
+        return ComponentColumns((Moments(count, set_tuples.taken(mean), set_tuples.taken(square)),))
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         count, square = combined[0].limbs[0].count, combined[0].limbs[0].square

@@ -81,13 +81,10 @@ class Picks(Extrema):
         used[ranks[has_value]] = True
         new_ranks = (np.cumsum(used) - 1)[ranks]
         rows = pa.array(pairs.rows[used[:-1]])
-        dictionary = pick_pairs(
-            set_tuples.tuples.column(read.by).column.take(rows), set_tuples.argument(read).column.take(rows)
-        )
-        kept_keys = np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST)
-        return ComponentColumns(
-            (MaxInt(kept_keys),), None if has_value.all() else AddInt(has_value.astype(np.int64)), dictionary
-        )
+        by, value = set_tuples.tuples.column(read.by).column, set_tuples.argument(read).column
+        kept_keys = MaxInt(np.where(has_value, ~new_ranks if lowest else new_ranks, LOWEST))
+        valid = None if has_value.all() else AddInt(has_value.astype(np.int64))
+        return ComponentColumns((kept_keys,), valid, pick_pairs(by.take(rows), value.take(rows)))
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         assert aggregate.argument is not None
@@ -104,9 +101,8 @@ def pick_pairs(by: Column, value: Column) -> pa.StructArray:
     if pa.types.is_timestamp(value.type) and value.type.tz is not None:
         # Spark writes the zone of the session, which may differ when a stream is started again.
         value = value.cast(pa.timestamp("us", tz="UTC"))
-    return pa.StructArray.from_arrays(
-        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
-    )
+    kept = pa.array(keys) if ranked is None else as_array(by)
+    return pa.StructArray.from_arrays([kept, as_array(value)], names=["by", "value"])
 
 
 def pick_sql(argument: str, by: str, *, lowest: bool) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import ListAggregator, ListWindows, PlannedArgument, argument_sql
+from windloom.aggregates.aggregator import ListWindows, PlannedArgument
 from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import count_type
+from windloom.aggregates.frequencies import Frequencies, count_type
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import REGISTERS
 from windloom.kernels.hashing import hash_integers, pack_ranks
@@ -23,15 +23,14 @@ from windloom.model.types import DataType, TypeKind, as_integers
 _STANDARD_ERRORS = 5
 
 
-class Registers(ListAggregator):
+class Registers(Frequencies):
     kinds = ("registers",)
     combined_by = REGISTERS
     rule = ListRule("registers", largest=True)
+    value_type = pa.int64()
     is_ranked = False
+    woven_without_spark = (TypeKind.INTEGER,)
     functions = (Function("approx_count_distinct", kinds, count_type, is_approximate=True),)
-
-    def value_type(self, planned: PlannedArgument) -> pa.DataType:
-        return pa.int64()
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
         """Return register and rank in one number, the rank in the lowest bits; NULL for NULL.
@@ -45,9 +44,6 @@ class Registers(ListAggregator):
         packed = f"shiftleft(({hashed} & {COUNT - 1}L), {PACKED_RANK_BITS}) | {rank}"
         return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
 
-    def weaves_arrow(self, kind: DataType) -> bool:
-        return kind.kind is TypeKind.INTEGER
-
     def woven_arrow(self, argument: pa.Array) -> pa.Array:
         values, is_long = as_integers(argument), argument.type == pa.int64()
         packed = pack_ranks(hash_integers(values, is_long), REGISTER_BITS, PACKED_RANK_BITS)
@@ -59,12 +55,6 @@ class Registers(ListAggregator):
 
     def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
         return RegisterQuestion(context.codes, new_array(context.rows, np.int64))
-
-    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
-        return pa.array(question.found[rows])
-
-    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        return f"count(DISTINCT {argument_sql(aggregate)})"
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         return bool(abs(answer - truth) <= _STANDARD_ERRORS * STANDARD_ERROR * truth + 1)

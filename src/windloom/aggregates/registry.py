@@ -7,13 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from windloom.aggregates.aggregator import (
-    Aggregator,
-    ListAggregator,
-    NativeAggregator,
-    Refuse,
-    ValueAggregator,
-)
+from windloom.aggregates.aggregator import Aggregator, ListAggregator, NativeAggregator, Refuse, ValueAggregator
 from windloom.aggregates.bits import Bits
 from windloom.aggregates.buckets import Buckets
 from windloom.aggregates.columns import AnyLifted, WindowValues

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
-from windloom.aggregates.aggregator import ListAggregator, ListWindows, argument_sql
-from windloom.aggregates.columns import ListColumns, ListRule
-from windloom.aggregates.frequencies import check_count, frequencies_sql, items_of, items_type
-from windloom.kernels.families import FREQUENCIES
-from windloom.kernels.lists.lists import Question, Top
+from windloom.aggregates.columns import ListRule
+from windloom.aggregates.frequencies import Frequencies, check_count, items_type
 from windloom.model.aggregate import MOST_ENTRIES, TOP_ERROR, Aggregate, Constant, Function
 
 FEW = Constant(
@@ -21,20 +16,10 @@ FEW = Constant(
 )
 
 
-class TopFrequencies(ListAggregator):
+class TopFrequencies(Frequencies):
     kinds = ("top_frequencies",)
-    combined_by = FREQUENCIES
     rule = ListRule("top_frequencies", most=MOST_ENTRIES)
     functions = (Function("approx_top", kinds, items_type, constant=FEW, is_approximate=True),)
-
-    def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
-        return Top(context.codes, int(aggregate.parameters[0]))
-
-    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
-        return items_of(question, listed, rows)
-
-    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        return frequencies_sql(argument_sql(aggregate))
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
         """Return whether counts are within the bound; `truth` is all values with counts, the most frequent first."""

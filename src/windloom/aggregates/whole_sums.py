@@ -90,9 +90,8 @@ class WholeSums(NativeAggregator):
         if count == 2 and 0 <= column.span[0] <= column.span[1] < 1 << 32:
             low = set_tuples.zeros(np.int64)
             sum_values(*where, column.integers, low)
-            return ComponentColumns(
-                (AddInt(np.zeros(len(set_tuples.kept.cells), np.int64)), AddInt(set_tuples.taken(low))), valid
-            )
+            high = np.zeros(len(set_tuples.kept.cells), np.int64)
+            return ComponentColumns((AddInt(high), AddInt(set_tuples.taken(low))), valid)
         parts = [set_tuples.zeros(np.int64) for _ in range(count)]
         match count:
             case 1:

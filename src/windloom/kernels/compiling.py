@@ -64,9 +64,14 @@ def counted_operations() -> int:
     return int(_COUNTER[0])
 
 
-def compiled_in(build: Callable[..., Any]) -> Any:
-    """Return an instruction for compiled code; Numba passes its typing context."""
-    return intrinsic(build)
+#: Makes an instruction for compiled code from a function that builds it; Numba passes its typing context.
+compiled_in: Callable[..., Any] = intrinsic
+
+
+def compiled_by_type(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation for compiled code only; `choose` returns its body for the types of the arguments."""
+    overload(choose, strict=False)(choose)
+    return choose
 
 
 def _counter_pointer() -> Any:
@@ -100,17 +105,13 @@ def read_clock(typing_context: Any) -> Any:
     return types.int64(), generate
 
 
-def mark(stamps: Any, row: Any) -> None:
+@compiled_by_type
+def mark(stamps: Any, row: Any) -> Callable[..., Any]:
     """Stamp a row that was answered: with the operations so far in a counting build, otherwise the processor's clock.
 
     Kernels that answer window after window call it. `stamps` is None except in measurements, and Numba then compiles
     nothing for the call.
     """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(mark, strict=False)
-def _mark(stamps: Any, row: Any) -> Callable[..., Any]:
     if isinstance(stamps, types.NoneType):
         return lambda stamps, row: None
     if COUNTING:
@@ -126,17 +127,10 @@ def _mark(stamps: Any, row: Any) -> Callable[..., Any]:
     return mark_clock
 
 
-#: Classes of columns whose kernels are not kept beyond the process: their names do not identify what they compute.
-_PASSING: set[type[Any]] = set()
-
-
-def never_keep(columns: type[Any]) -> None:
-    """Neither keep code for these columns on disk nor look for it there.
-
-    The cache identifies a kernel by its file and the types of its arguments. An operation that a user
-    defines is part of neither, so the cache would return code for another definition with the same name.
-    """
-    _PASSING.add(columns)
+#: Classes of columns whose kernels are neither kept on disk nor looked for there. The cache identifies a kernel by its
+#: file and the types of its arguments. An operation that a user defines is part of neither, so the cache would return
+#: code for another definition with the same name.
+NEVER_KEPT: set[type[Any]] = set()
 
 
 class _Cache(FunctionCache):
@@ -153,7 +147,7 @@ class _Cache(FunctionCache):
 
 def _passes(signature: Any) -> bool:
     arguments = getattr(signature, "args", signature)
-    return bool(_PASSING) and any(getattr(argument, "instance_class", None) in _PASSING for argument in arguments)
+    return bool(NEVER_KEPT) and any(getattr(argument, "instance_class", None) in NEVER_KEPT for argument in arguments)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,15 +169,15 @@ Compiled = tuple[str, str, Any]
 def compiled_kernels() -> set[Compiled]:
     """Return every kernel of the imported modules, once per signature that this process has compiled or loaded."""
     return {
-        (function.__module__, function.__name__, signature)
-        for function, kernel in _kernels()
+        (kernel.py_func.__module__, kernel.py_func.__name__, signature)
+        for kernel in _kernels()
         for signature in kernel.signatures
     }
 
 
 def compilations() -> int:
     """Return the number of kernels that this process had to compile because they were not on disk."""
-    return sum(sum(kernel.stats.cache_misses.values()) for _, kernel in _kernels())
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in _kernels())
 
 
 def kept_in() -> list[str]:
@@ -191,7 +185,7 @@ def kept_in() -> list[str]:
 
     There are none if no folder is writable.
     """
-    return sorted({str(path) for _, kernel in _kernels() if (path := kernel.stats.cache_path) is not None})
+    return sorted({str(path) for kernel in _kernels() if (path := kernel.stats.cache_path) is not None})
 
 
 def note_path() -> Path:
@@ -200,20 +194,17 @@ def note_path() -> Path:
 
 
 def write_note(kernels: Iterable[Compiled]) -> None:
+    noted = []
+    for kernel in sorted(kernels, key=str):
+        # No other process knows the types of a user-defined aggregate, and they cannot be pickled.
+        with suppress(pickle.PicklingError, AttributeError):
+            pickle.dumps(kernel)
+            noted.append(kernel)
     path = note_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{threading.get_native_id()}")
-    draft.write_bytes(pickle.dumps([kernel for kernel in sorted(kernels, key=str) if _outlives_process(kernel)]))
+    draft.write_bytes(pickle.dumps(noted))
     draft.replace(path)
-
-
-def _outlives_process(kernel: Compiled) -> bool:
-    """Return whether another process can know its types: those of a user-defined aggregate differ between processes."""
-    try:
-        pickle.dumps(kernel)
-    except (pickle.PicklingError, AttributeError):
-        return False
-    return True
 
 
 def load_noted() -> int:
@@ -247,16 +238,11 @@ def load_in_background() -> threading.Thread:
     return thread
 
 
-def _kernels() -> list[tuple[Any, Any]]:
-    """Return the kernels, with the Python functions they were made from."""
+def _kernels() -> list[Any]:
+    """Return the kernels of all imported modules, each once."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
-    kernels = {
-        id(dispatcher): dispatcher
-        for module in modules
-        for dispatcher in list(vars(module).values())
-        if isinstance(dispatcher, Dispatcher)
-    }
-    return [(kernel.py_func, kernel) for kernel in kernels.values()]
+    values = (value for module in modules for value in list(vars(module).values()))
+    return list({id(value): value for value in values if isinstance(value, Dispatcher)}.values())
 
 
 @lru_cache(maxsize=1)

@@ -16,10 +16,9 @@ import numpy as np
 from numba import types
 from numba.core.cgutils import get_item_pointer
 from numba.core.types import BaseTuple
-from numba.extending import overload
 from numba.np.arrayobj import load_item, store_item
 
-from windloom.kernels.compiling import COUNTING, compiled_in, count_one, new_array
+from windloom.kernels.compiling import COUNTING, compiled_by_type, compiled_in, count_one, new_array
 from windloom.kernels.lists.lists import Lists
 from windloom.kernels.simd import WIDTH, any_above
 from windloom.model.aggregate import Property
@@ -60,9 +59,6 @@ def put_at(typing_context: Any, columns: Any, index: Any, item: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(columns, types.int64, item), generate
-
-
-# Overloads return implementations whose parameter names Numba checks; the bodies are not Python-callable helpers.
 
 
 class AddInt(NamedTuple):
@@ -245,49 +241,8 @@ def can_remove(columns: Columns) -> bool:
     return _OPERATIONS[type(columns)].remove is not None
 
 
-# Names for compiled code only; the bodies are the overloads below.
-def load(columns: Any, index: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-def store(columns: Any, index: Any, item: Any) -> None:
-    raise NotImplementedError("compiled code only")
-
-
-def combine(left: Any, right: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-def remove(left: Any, right: Any) -> Any:
-    """`left` without `right`, which is part of it."""
-    raise NotImplementedError("compiled code only")
-
-
-def same(left: Any, right: Any) -> Any:
-    """Return whether two values of a selective family are the same."""
-    raise NotImplementedError("compiled code only")
-
-
-def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """Return whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
-    raise NotImplementedError("compiled code only")
-
-
-def identity(columns: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-def like(columns: Any, length: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-def _kind(numba_type: Any) -> type[Any] | None:
-    return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
-
-
 def _operation(numba_type: Any) -> _Operation | None:
-    kind = _kind(numba_type)
-    return None if kind is None else _OPERATIONS.get(kind)
+    return _OPERATIONS.get(getattr(numba_type, "instance_class", None))  # type: ignore[arg-type]
 
 
 def is_selective(numba_type: Any) -> bool:
@@ -298,21 +253,24 @@ def is_selective(numba_type: Any) -> bool:
 
 def in_batches(columns: Any) -> bool:
     """Return, while a kernel is compiled, whether these columns have `beats_batch`."""
-    return _kind(columns) is MaxInt and columns[0].layout == "C"
+    return getattr(columns, "instance_class", None) is MaxInt and columns[0].layout == "C"
 
 
-@overload(load, strict=False)
-def _load(columns: Any, index: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def load(columns: Any, index: Any) -> Callable[..., Any] | None:
+    """Compiled code: the value at an index."""
     return None if _operation(columns) is None else lambda columns, index: values_at(columns, index)
 
 
-@overload(store, strict=False)
-def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
+    """Compiled code: store a value at an index."""
     return None if _operation(columns) is None else lambda columns, index, item: put_at(columns, index, item)
 
 
-@overload(combine, strict=False)
-def _combine(left: Any, right: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def combine(left: Any, right: Any) -> Callable[..., Any] | None:
+    """Compiled code: two values combined."""
     operation = _operation(left)
     return None if operation is None else counted(operation.combine)
 
@@ -330,20 +288,23 @@ def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
     return operation_counted
 
 
-@overload(remove, strict=False)
-def _remove(left: Any, right: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def remove(left: Any, right: Any) -> Callable[..., Any] | None:
+    """Compiled code: `left` without `right`, which is part of it."""
     operation = _operation(left)
     return None if operation is None or operation.remove is None else counted(operation.remove)
 
 
-@overload(same, strict=False)
-def _same(left: Any, right: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def same(left: Any, right: Any) -> Callable[..., Any] | None:
+    """Compiled code: whether two values of a selective family are equal."""
     operation = _operation(left)
     return None if operation is None else operation.same
 
 
-@overload(beats_batch, strict=False)
-def _beats_batch(value: Any, columns: Any, first: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def beats_batch(value: Any, columns: Any, first: Any) -> Callable[..., Any] | None:
+    """Compiled code: whether a value of a selective family beats all of the `BATCH` cells from `first` on."""
     if not in_batches(columns):
         return None
     if not COUNTING:
@@ -357,8 +318,9 @@ def _beats_batch(value: Any, columns: Any, first: Any) -> Callable[..., Any] | N
     return counted_batch
 
 
-@overload(identity, strict=False)
-def _identity(columns: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def identity(columns: Any) -> Callable[..., Any] | None:
+    """Compiled code: the neutral value of the columns' family."""
     operation = _operation(columns)
     if operation is None:
         return None
@@ -366,8 +328,9 @@ def _identity(columns: Any) -> Callable[..., Any] | None:
     return lambda columns: neutral
 
 
-@overload(like, strict=False)
-def _like(columns: Any, length: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def like(columns: Any, length: Any) -> Callable[..., Any] | None:
+    """Compiled code: columns of the same family, whose values are undefined."""
     if _operation(columns) is None:
         return None
     kind = columns.instance_class

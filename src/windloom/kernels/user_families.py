@@ -2,7 +2,7 @@
 
 A user's value is a scalar or a named tuple. Inside kernels each aggregate has its own class with the same fields:
 two aggregates may use one class of values and combine them differently. Code is compiled once per process and not kept
-on disk (see `never_keep`).
+on disk (see `NEVER_KEPT`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.extending import overload
 
-from windloom.kernels.compiling import compiled, never_keep
+from windloom.kernels.compiling import NEVER_KEPT, compiled, compiled_by_type
 from windloom.kernels.families import Family, combine, declare, load, store
 from windloom.model.aggregate import Property, UserDefined
 from windloom.model.types import DataType, TypeKind
@@ -51,7 +50,7 @@ def user_family(own: UserDefined) -> Family:
 @cache
 def _made(own: UserDefined) -> Family:
     columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
-    never_keep(columns)
+    NEVER_KEPT.add(columns)
     kinds = tuple(number_kind(kind) for _, kind in own.fields)
     inside, value_class = _inside(columns, kinds), own.value_class
     # A value of the columns' class, in the form that the user's functions take.
@@ -86,11 +85,8 @@ def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable
 def _alone(columns: type[Any], kind: type[np.generic]) -> Callable[..., Any]:
     """Return the only field of a value, which is a scalar or a named tuple of one."""
 
-    def take(value: Any) -> Any:
-        raise NotImplementedError("compiled code only")
-
-    @overload(take, strict=False)
-    def _take(value: Any) -> Callable[..., Any]:
+    @compiled_by_type
+    def take(value: Any) -> Callable[..., Any]:
         if hasattr(value, "instance_class"):
             return lambda value: columns(kind(value[0]))
         return lambda value: columns(kind(value))
@@ -111,23 +107,15 @@ def _between(
     return lambda left, right: inside(body(outside(left), outside(right)))
 
 
-# Names for compiled code only, as in `families`.
-def lift_as(columns: Any, argument: Any) -> Any:
-    """Return the argument lifted to a value of the columns' family."""
-    raise NotImplementedError("compiled code only")
-
-
-def lower_of(value: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-@overload(lift_as, strict=False)
-def _lift_as(columns: Any, argument: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def lift_as(columns: Any, argument: Any) -> Callable[..., Any] | None:
+    """Compiled code: the argument lifted to a value of the columns' family."""
     return _LIFTS.get(getattr(columns, "instance_class", None))  # type: ignore[arg-type]
 
 
-@overload(lower_of, strict=False)
-def _lower_of(value: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def lower_of(value: Any) -> Callable[..., Any] | None:
+    """Compiled code: a value lowered to the answer."""
     return _LOWERS.get(getattr(value, "instance_class", None))  # type: ignore[arg-type]
 
 

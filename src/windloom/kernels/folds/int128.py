@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from windloom.kernels.compiling import compiled, compiled_in
+from windloom.kernels.compiling import compiled, compiled_by_type, compiled_in
 from windloom.kernels.families import AddFloat, AddInt
 
 
@@ -53,14 +52,9 @@ def _product(typing_context: Any, left: Any, right: Any) -> Any:
     return result(left, right), generate
 
 
-# Names for compiled code only; the bodies are the overloads below.
-def multiply(left: Any, right: Any) -> Any:
-    """Return the product of two numbers as a `Int128`; each is an `AddInt` value or a `Int128`."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(multiply, strict=False)
-def _multiply(left: Any, right: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def multiply(left: Any, right: Any) -> Callable[..., Any] | None:
+    """Compiled code: the product of two numbers as an `Int128`; both are `AddInt` values, or both `Int128`."""
     kinds = getattr(left, "instance_class", None), getattr(right, "instance_class", None)
     if kinds == (AddInt, AddInt):
         return lambda left, right: Int128(*_product(left.value, right.value))

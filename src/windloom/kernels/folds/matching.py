@@ -168,21 +168,9 @@ class GroupPairs:
             classes = (allowed.child, allowed.parent, allowed.holds.T.copy())
         else:
             classes = (allowed.parent, allowed.child, allowed.holds)
-        count = _list_pairs(
-            self.order[begin:end],
-            self.first.outs,
-            self.first.codes,
-            self.key_bounds,
-            self.of_key,
-            *classes,
-            self.linked.pairs,
-            self.linked.alone is not UnmatchedRows.NONE,
-            not self.is_sorted,
-            self.second.outs,
-            self.linked.alone_out,
-            first,
-            second,
-        )
+        groups = (self.order[begin:end], self.first.outs, self.first.codes, self.key_bounds, self.of_key)
+        listed = (self.linked.pairs, self.linked.alone is not UnmatchedRows.NONE, not self.is_sorted)
+        count = _list_pairs(*groups, *classes, *listed, self.second.outs, self.linked.alone_out, first, second)
         first, second = first[:count], second[:count]
         parents, children = (second, first) if self.is_swapped else (first, second)
         if allowed is None or allowed.test is None:

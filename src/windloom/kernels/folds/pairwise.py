@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -40,26 +41,19 @@ class Pairwise:
 
     def match(self, linked: LinkedRows) -> MatchedRows:
         pairs = GroupPairs(linked)
-        sides = _Sides(linked)
+        # What kernels walk along: bounds, ends, and runs of consecutive ends, of the parent and of the child.
+        both = (linked.parent, linked.child)
+        sides = tuple(column for side in both for column in (side.bounds, side.ends, runs_of(side.ends, side.bounds)))
         wanted = np.zeros(0, np.bool_)  # the rows of the parent that stand alone
         if linked.alone is not UnmatchedRows.NONE:
             every = replace(linked, pairs=True, alone=UnmatchedRows.NONE, alone_out=0)
             matched = np.zeros(len(linked.parent.ends), np.bool_)
             for parents, children in GroupPairs(every).blocks():
-                _mark_matched(parents, children, *sides.parent, *sides.child, matched)
+                _mark_matched(parents, children, *sides, matched)
             wanted = matched if linked.alone is UnmatchedRows.MATCHED else ~matched
         parent_outs, child_outs, bounds, ends = _find_rows(linked, pairs, sides, wanted)
         stretches = partial(_stretches, linked, pairs, sides, wanted, bounds, ends)
         return MatchedRows(parent_outs, child_outs, bounds, ends, stretches)
-
-
-class _Sides:
-    """The arrays of both sides that kernels walk along: bounds, ends, and runs of consecutive ends."""
-
-    def __init__(self, linked: LinkedRows) -> None:
-        self.parent, self.child = (
-            (side.bounds, side.ends, runs_of(side.ends, side.bounds)) for side in (linked.parent, linked.child)
-        )
 
 
 @compiled
@@ -102,7 +96,7 @@ def _mark_matched(parents, children, bounds, ends, runs, other_bounds, other_end
 
 
 def _find_rows(
-    linked: LinkedRows, pairs: GroupPairs, sides: _Sides, wanted: Flags
+    linked: LinkedRows, pairs: GroupPairs, sides: tuple[Any, ...], wanted: Flags
 ) -> tuple[Ints, Ints, Ints, Positions]:
     """Return what remains of both sides by group of the result, the bounds of its rows, and their ends."""
     marks = np.zeros(linked.ends + 1, np.bool_)
@@ -117,21 +111,8 @@ def _find_rows(
         room = _most_rows(parents, children, linked.parent.bounds, linked.child.bounds, linked.ends)
         found_outs = [np.empty(len(parents) + 1, np.int64) for _ in outs]
         found_ends = np.empty(room + linked.ends, np.int32)
-        groups, rows = _mark_rows(
-            parents,
-            children,
-            *sides.parent,
-            *sides.child,
-            linked.parent.outs,
-            linked.child.outs,
-            linked.alone_out,
-            wanted,
-            listed is None,
-            marks,
-            state,
-            *found_outs,
-            found_ends,
-        )
+        given = (parents, children, *sides, linked.parent.outs, linked.child.outs, linked.alone_out, wanted)
+        groups, rows = _mark_rows(*given, listed is None, marks, state, *found_outs, found_ends)
         for column, new in zip(outs, found_outs, strict=True):
             column.append(new[:groups])
         ends.append(found_ends[:rows])
@@ -212,30 +193,17 @@ def _write_marked(marks, low, high, out_ends, rows):  # type: ignore[no-untyped-
 
 
 def _stretches(
-    linked: LinkedRows, pairs: GroupPairs, sides: _Sides, wanted: Flags, bounds: Ints, ends: Positions
+    linked: LinkedRows, pairs: GroupPairs, sides: tuple[Any, ...], wanted: Flags, bounds: Ints, ends: Positions
 ) -> Iterator[Stretches]:
     room = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
     row_of_end = np.empty(linked.ends, np.int64)  # the row of each end, in the current group
     state = np.array([-1, -1, -1, 0, 0, 0], np.int64)  # the current group and its number; the next pair, and its rows
     for parents, children in pairs.blocks():
+        given = (parents, children, *sides, linked.parent.outs, linked.child.outs, linked.alone_out, wanted)
         state[3] = 0
         state[4] = -1
         while True:
-            count = _list_stretches(
-                parents,
-                children,
-                *sides.parent,
-                *sides.child,
-                linked.parent.outs,
-                linked.child.outs,
-                linked.alone_out,
-                wanted,
-                bounds,
-                ends,
-                row_of_end,
-                state,
-                *room,
-            )
+            count = _list_stretches(*given, bounds, ends, row_of_end, state, *room)
             if count:
                 yield Stretches(*(column[:count] for column in room))
             if state[3] == len(parents):

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from windloom.kernels.compiling import compiled, compiled_in
+from windloom.kernels.compiling import compiled, compiled_by_type, compiled_in
 from windloom.kernels.families import (
     AddFloat,
     AddInt,
@@ -43,13 +42,9 @@ def _multiply_add(typing_context: Any, left: Any, right: Any, addend: Any) -> An
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
-def number_at(column: Any, row: Any) -> Any:
-    """Compiled code only: a value of columns that are `AddInt`, `Int128` or `AddFloat`, or of a plain array."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(number_at, strict=False)
-def _number_at(column: Any, row: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def number_at(column: Any, row: Any) -> Callable[..., Any]:
+    """Compiled code: a value of columns that are `AddInt`, `Int128` or `AddFloat`, or of a plain array."""
     if isinstance(column, types.Array):
         return lambda column, row: column[row]
     if getattr(column, "instance_class", None) is Int128:
@@ -57,13 +52,9 @@ def _number_at(column: Any, row: Any) -> Callable[..., Any] | None:
     return lambda column, row: load(column, row)
 
 
-def float_product(left: Any, right: Any) -> Any:
-    """Compiled code only: the product of a double-double pair and a pair or a double."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(float_product, strict=False)
-def _float_product(left: Any, right: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def float_product(left: Any, right: Any) -> Callable[..., Any]:
+    """Compiled code: the product of a double-double pair and a pair or a double."""
     # The error of the leading product is exact; products of two remainders are below it by 2^-106.
     if isinstance(right, types.Float):
 
@@ -184,13 +175,9 @@ def as_doubles(numbers: AddInt) -> NDArray[np.float64] | None:
 # Combines values of one side over matching rows, each value as often as its row is matched.
 
 
-def weigh(value: Any, times: Any) -> Any:
-    """Compiled code only: the value combined with itself so that it counts `times` times, at least once."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(weigh, strict=False)
-def _weigh(value: Any, times: Any) -> Callable[..., Any] | None:
+@compiled_by_type
+def weigh(value: Any, times: Any) -> Callable[..., Any]:
+    """Compiled code: the value combined with itself so that it counts `times` times, at least once."""
     if getattr(value, "instance_class", None) is Moments:
         return lambda value, times: Moments(value.count * times, value.mean, value.square * times)
     if is_selective(value):

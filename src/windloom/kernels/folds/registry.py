@@ -12,8 +12,7 @@ from windloom.kernels.folds.slice_matrix import SliceMatrix
 
 
 class FoldTechnique(Protocol):
-    @property
-    def name(self) -> str: ...
+    name: str
 
 
 class RowFold(FoldTechnique, Protocol):

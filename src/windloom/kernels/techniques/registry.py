@@ -23,8 +23,7 @@ from windloom.model.aggregate import Property
 class Technique(Protocol):
     """Answers many windows over sorted cells; writes those rows of `out` that belong to `queries`."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     @property
     def needs(self) -> tuple[Property, ...]:
@@ -75,18 +74,16 @@ def choose_technique(family: Family, forced: str = "auto") -> str:
     if not permits(technique, family):
         if family.is_list or technique.needs == (Property.LISTS,):
             what = "lists of values, and it combines values of a fixed size" if family.is_list else "no lists of values"
-            raise WindloomError(
-                f"technique '{forced}' cannot evaluate {family.name}",
-                f"slices hold {what}",
-                "use technique='auto' or one of: " + ", ".join(allowed(family)),
+            reason = f"slices hold {what}"
+        else:
+            lacks = " or ".join(
+                " and ".join(str(need.name).lower().replace("_", " ") for need in needs & ~family.has)
+                for needs in technique.needs
             )
-        lacks = " or ".join(
-            " and ".join(str(need.name).lower().replace("_", " ") for need in needs & ~family.has)
-            for needs in technique.needs
-        )
+            reason = f"it needs the operation to be {lacks}, and {family.name} is not"
         raise WindloomError(
             f"technique '{forced}' cannot evaluate {family.name}",
-            f"it needs the operation to be {lacks}, and {family.name} is not",
+            reason,
             "use technique='auto' or one of: " + ", ".join(allowed(family)),
         )
     return forced

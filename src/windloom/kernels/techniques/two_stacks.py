@@ -16,9 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 
-from windloom.kernels.compiling import compiled, mark
+from windloom.kernels.compiling import compiled, compiled_by_type, mark
 from windloom.kernels.families import BATCH, beats_batch, combine, identity, in_batches, like, load, same, store
 from windloom.kernels.lanes import first_look, longest_group, next_stretch
 from windloom.model.aggregate import Property
@@ -40,32 +39,15 @@ LONG = 256
 REST = 1024
 
 
-# Names for compiled code only, where other operations compile to nothing.
-def batches(cells: Any) -> bool:
-    """Return whether these cells can be tested in batches."""
-    raise NotImplementedError("compiled code only")
-
-
-def slide_in_batches(
-    cells: Any, right: Any, back: Any, front: Any, place: Any, row: Any, count: Any, out: Any, stamps: Any
-) -> Any:
-    """Answer `count` rows whose windows each lie one cell further; return the new back."""
-    raise NotImplementedError("compiled code only")
-
-
-def flip_in_batches(cells: Any, first: Any, right: Any, front: Any) -> None:
-    """`front[i]` = cells from `first + i` up to `right`."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(batches, strict=False)
-def _batches(cells: Any) -> Callable[..., bool]:
+@compiled_by_type
+def batches(cells: Any) -> Callable[..., bool]:
+    """Compiled code: whether these cells can be tested in batches; if not, the next two compile to nothing."""
     possible = in_batches(cells)
     return lambda cells: possible
 
 
-@overload(slide_in_batches, strict=False)
-def _slide_in_batches(
+@compiled_by_type
+def slide_in_batches(
     cells: Any, right: Any, back: Any, front: Any, place: Any, row: Any, count: Any, out: Any, stamps: Any
 ) -> Callable[..., Any]:
     if not in_batches(cells):
@@ -75,8 +57,8 @@ def _slide_in_batches(
     )
 
 
-@overload(flip_in_batches, strict=False)
-def _flip_in_batches(cells: Any, first: Any, right: Any, front: Any) -> Callable[..., None]:
+@compiled_by_type
+def flip_in_batches(cells: Any, first: Any, right: Any, front: Any) -> Callable[..., None]:
     if not in_batches(cells):
         return lambda cells, first, right, front: None
     return lambda cells, first, right, front: _flip(cells, first, right, front)

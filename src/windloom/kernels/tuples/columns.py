@@ -84,7 +84,8 @@ class Column:
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._source = column
-        self.type = _plain(column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
+        self.comes_coded = bool(pa.types.is_dictionary(column.type))  # whether the column came with a dictionary
+        self.type = _plain(column.type.value_type if self.comes_coded else column.type)
         self.lock = RLock()
 
     def __len__(self) -> int:
@@ -161,7 +162,7 @@ class Column:
     @once
     def coded(self) -> CodedColumn:
         """Codes by which Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
-        if pa.types.is_dictionary(self._source.type) and (coded := _own_codes(self._source, self.type)) is not None:
+        if self.comes_coded and (coded := _own_codes(self._source, self.type)) is not None:
             return coded
         if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
             (low, high), tuples = self.span, len(self)
@@ -181,11 +182,6 @@ class Column:
         # Arrow gives all chunks of a column one dictionary.
         encoded = column.dictionary_encode(null_encoding="encode")
         return CodedColumn(_filled_codes(encoded), encoded.chunk(0).dictionary)
-
-    @property
-    def comes_coded(self) -> bool:
-        """Whether the column came with a dictionary."""
-        return bool(pa.types.is_dictionary(self._source.type))
 
     @once
     def ranked(self) -> RankedValues:
@@ -215,7 +211,7 @@ class MovedColumn(Column):
     floats, integers, limbs, keys, equal_keys = map(_moved, ("floats", "integers", "limbs", "keys", "equal_keys"))
 
     def __init__(self, column: Column, places: Codes) -> None:
-        self._from, self._places, self.type = column, places, column.type
+        self._from, self._places, self.type, self.comes_coded = column, places, column.type, column.comes_coded
         self.lock = RLock()
 
     def __len__(self) -> int:
@@ -233,10 +229,6 @@ class MovedColumn(Column):
     @once
     def span(self) -> tuple[int, int]:
         return self._from.span
-
-    @property
-    def comes_coded(self) -> bool:
-        return self._from.comes_coded
 
     @once
     def coded(self) -> CodedColumn:

@@ -66,11 +66,8 @@ def number_signatures(words: Sequence[Ints | CodedWord], most: int) -> Signature
     for word in words:
         # The signatures so far, each together with the next word.
         word_codes = word.codes if isinstance(word, CodedWord) else word
-        next_codes, before, next_words = (
-            np.empty(len(word_codes), np.int32),
-            np.zeros(most, np.int32),
-            np.empty(most, np.int64),
-        )
+        next_codes = np.empty(len(word_codes), np.int32)
+        before, next_words = np.zeros(most, np.int32), np.empty(most, np.int64)
         pairs = max(1, len(counts)) * len(word.words) if isinstance(word, CodedWord) else 0
         counts = np.zeros(most, np.int64)
         if isinstance(word, CodedWord) and pairs <= MOST_PAIRS:

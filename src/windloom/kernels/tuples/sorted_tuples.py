@@ -129,19 +129,9 @@ def key_tuples(
     bounds = np.zeros(len(coded.dictionary) + 1, np.int64)
     _count_keys(coded.codes, mask, bounds)
     records = _records(int(bounds[-1]), 1 + len(columns))
-    value_columns = [column.integers for column in columns]
-    value_columns += [np.empty(0, np.int64)] * (MOST_VALUES - len(columns))
-    _place(
-        tuples.slices.rows,
-        coded.codes,
-        mask,
-        tuples.slices.of_tuple,
-        slicing.of_fine,
-        codes,
-        *value_columns,
-        bounds,
-        records,
-    )
+    slices, of_fine = tuples.slices, slicing.of_fine
+    integers = [*(column.integers for column in columns), *[np.empty(0, np.int64)] * (MOST_VALUES - len(columns))]
+    _place(slices.rows, coded.codes, mask, slices.of_tuple, of_fine, codes, *integers, bounds, records)
     return SortedTuples(coded.dictionary, bounds, records, slicing.starts, of_outs, sizes)
 
 
@@ -163,9 +153,8 @@ def _outs(tuples: Tuples, positions: Sequence[int]) -> tuple[Codes, tuple[pa.Arr
     number = np.zeros(grouping.count, np.int32)
     number[used] = np.arange(len(used))
     rows = example[used]
-    return number[grouping.codes], tuple(
-        coded.dictionary.take(pa.array(coded.codes[rows])) for coded in grouping.columns
-    )
+    columns = (coded.dictionary.take(pa.array(coded.codes[rows])) for coded in grouping.columns)
+    return number[grouping.codes], tuple(columns)
 
 
 def _numbered(columns: Sequence[pa.Array], count: int) -> tuple[Codes, list[pa.Array]]:

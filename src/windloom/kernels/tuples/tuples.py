@@ -73,6 +73,7 @@ class Tuples:
         self, tick: Column, place: Column, words: Sequence[Column], columns: Sequence[Column], edges: EdgeSet
     ) -> None:
         self.tick, self._place, self._words, self._columns, self._edges = tick, place, words, columns, edges
+        self.has_signature = bool(words)  # whether there is any predicate or FILTER
         self._results: dict[Hashable, object] = {}
         self._locks: dict[Hashable, Lock] = {}
         self._lock = Lock()
@@ -123,11 +124,6 @@ class Tuples:
         return self._words[number].integers
 
     @property
-    def has_signature(self) -> bool:
-        """Whether there is any predicate or FILTER."""
-        return bool(self._words)
-
-    @property
     def slices(self) -> Slices:
         return self._once("slices", lambda: Slices(self._place.integers, self._edges))
 
@@ -152,7 +148,13 @@ class Tuples:
 
         def make() -> Signatures | None:
             fewer = min(MOST_SIGNATURES, len(self) // TUPLES_PER_SIGNATURE) if most is None else most
-            return number_signatures([_word(column) for column in self._words], fewer)
+            words = [
+                CodedWord(column.coded.codes, np.array(column.coded.dictionary.to_numpy(), np.int64))
+                if column.comes_coded
+                else column.integers
+                for column in self._words
+            ]
+            return number_signatures(words, fewer)
 
         return self._once("signatures", make)
 
@@ -237,14 +239,6 @@ class Tuples:
                 if key not in self._results:
                     self._results[key] = make()
         return self._results[key]  # type: ignore[return-value]
-
-
-def _word(column: Column) -> Ints | CodedWord:
-    """Return a word of the signature; coded, if the column came with a dictionary."""
-    if not column.comes_coded:
-        return column.integers
-    coded = column.coded
-    return CodedWord(coded.codes, np.array(coded.dictionary.to_numpy(), np.int64))
 
 
 @compiled

@@ -254,7 +254,7 @@ def _column(projected: ProjectedColumn, scan: WovenScan, stream: Stream) -> Loca
             raise NotKnownError(f"a value of type {kind}")
         return LocalColumn(node)
     argument_type, argument = component.argument_type, component.component.argument
-    if argument_type is None or argument is None or not component.aggregator.weaves_arrow(argument_type):
+    if argument_type is None or argument is None or argument_type.kind not in component.aggregator.woven_without_spark:
         raise NotKnownError(f"what is kept of '{component.component}'")
     return LocalColumn(_node(projected.guarded_sql(scan.signature.predicates, argument.sql), stream), component)
 
