@@ -42,10 +42,6 @@ def untimed(name: str, make: Callable[[], Iterator[Block]]) -> Iterator[Block]:
     return make()
 
 
-#: The interval of a query that reports nothing.
-NOTHING = (0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """The answers of one step: for each query, by name, the windows that end in `(after, until]`.
@@ -110,7 +106,7 @@ class Answers:
 
     def interval(self, planned: Asking) -> tuple[int, int]:
         """Return `(after, until]` for the ends of the windows that a query reports."""
-        return self.intervals.get(planned.name, NOTHING)
+        return self.intervals.get(planned.name, (0, 0))
 
     def _makers(
         self, rows: int, threads: int, without: Collection[int]
@@ -275,11 +271,8 @@ class _TreeAnswers:
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
                 continue
             argument = self.partial_set.components[piece.components[0]].argument_type
-
-            def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
-                refuse(row + begin, value)
-
             parts = [rows_of(combined[i], rows) for i in piece.components]
+            refuse_here = partial(lambda begin, row, value: refuse(row + begin, value), rows.start)
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 

@@ -96,12 +96,6 @@ class CellVersions:
         """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
         return _merged([*self.cells, *(later_round.cells for later_round in self.later[:rounds])])
 
-    def bounds(self, name: str) -> set[int]:
-        """Return the ticks at which late tuples change the cells that windows of a query see."""
-        return {
-            later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
-        }
-
     def rounds_before(self, name: str, end: int) -> int:
         """Return how many later rounds count in windows of a query that end at this tick, or after the last bound."""
         count = 0
@@ -200,7 +194,9 @@ def passes_of(plan: Plan, lineages: Mapping[int, CellVersions], intervals: Inter
     places = sets_by_query(plan) if lineages else {}
     for name, (after, until) in intervals.items():
         numbers = [number for number in places.get(name, ()) if number in lineages] if after < until else []
-        bounds = {tick for number in numbers for tick in lineages[number].bounds(name)}
+        # The ticks at which late tuples change the cells that windows of the query see.
+        late = (each for number in numbers for each in lineages[number].later if name in each.closed and each.is_late)
+        bounds = {each.closed[name] for each in late}
         for tick in sorted(bounds):
             if after < tick < until:
                 key = tuple((number, lineages[number].rounds_before(name, tick)) for number in numbers)

@@ -33,10 +33,6 @@ class Ends:
     count: int
 
     @property
-    def after(self) -> int:
-        return self.first - 1
-
-    @property
     def until(self) -> int:
         return self.first + (self.count - 1) * self.slide
 
@@ -76,7 +72,7 @@ def side_rows(
     trees_cells: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]
 ) -> SideRows:
     """Return the rows of a side whose windows end at these ends."""
-    windows = make_windows(trees_cells.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
+    windows = make_windows(trees_cells.partial_set, [planned], [(ends.first - 1, ends.until)], landmarks, {})
     groups = slice(0, trees_cells.cells.groups)
     located = trees_cells.located(windows, groups, None)
     combined = trees_cells.combine(windows, groups, located.lanes)
