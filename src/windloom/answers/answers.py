@@ -98,9 +98,8 @@ class Answers:
         """Return the folded cells, by place, of joins that other shards fold in part."""
         parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
-            for number, cells in join_folds(
-                each.plan, each.cells, each.interval, each.landmarks, each._asked(divided)
-            ).items():
+            folded = join_folds(each.plan, each.cells, each.interval, each.landmarks, each._asked(divided))
+            for number, cells in folded.items():
                 parts_by_join.setdefault(number, []).append(cells)
         return {number: merge_all(parts) for number, parts in parts_by_join.items()}
 
@@ -124,12 +123,9 @@ class Answers:
         yield from self._summary_makers()
 
     def _summary_makers(self) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
-        for asked_rows, summaries in self.rows:
+        for asked, summaries in self.rows:
             if summaries is not None:
-                yield (
-                    asked_rows.planned.name,
-                    partial(summary_blocks, self.plan, asked_rows.planned, summaries, asked_rows.span),
-                )
+                yield asked.planned.name, partial(summary_blocks, self.plan, asked.planned, summaries, asked.span)
 
     def _asked(self, joins: Iterable[int]) -> list[int]:
         """Return the joins, by place, that report something."""

@@ -54,25 +54,19 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
     """Return the sets that each query is answered from, by its name."""
-    numbers_by_query: dict[str, tuple[int, ...]] = {}
-    for partial_set in plan.sets:
-        numbers_by_query |= {
-            planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered
-        }
-    for join in plan.joins:
-        numbers_by_query[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
-    return numbers_by_query
+    trees = [(partial_set.number, tree) for partial_set in plan.sets for tree in partial_set.trees]
+    numbers_by_query = {planned.name: (number,) for number, tree in trees for planned in tree.answered}
+    numbers_of_joins = {join.name: tuple(dict.fromkeys(place.set for place in join.sides)) for join in plan.joins}
+    return {**numbers_by_query, **numbers_of_joins}
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
     """Return how far members of sets that are behind are answered; for a side, the join furthest behind counts."""
     ticks_by_member = dict(answered)
     for join in plan.joins:
-        if join.name in answered:
-            for place in join.sides:
-                ticks_by_member[place.name] = min(
-                    answered[join.name], ticks_by_member.get(place.name, answered[join.name])
-                )
+        for place in join.sides if join.name in answered else ():
+            tick = answered[join.name]
+            ticks_by_member[place.name] = min(tick, ticks_by_member.get(place.name, tick))
     return ticks_by_member
 
 

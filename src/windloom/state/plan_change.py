@@ -126,11 +126,8 @@ def _owed(
     for partial_set in new.sets if state.owed else ():
         before = known.get(partial_set.identity)
         owed = None if before is None else state.owed.get(before.number)
-        if (
-            owed is None
-            or before is None
-            or not any(each.name in answered for each in readers_of(new, partial_set.number))
-        ):
+        names = {planned.name for planned in readers_of(new, partial_set.number)}
+        if owed is None or before is None or names.isdisjoint(answered):
             continue
         rounds = owed.rounds
         if rounds is not None:
@@ -163,10 +160,8 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
         before = known.get(partial_set.identity)
         if before is None or before.number not in state.owed or not life_of(partial_set.window).weaves_again:
             continue
-        if (
-            _is_short(partial_set, running, carry_set(state, before, partial_set)[1], state, positions)
-            and past(partial_set) is not None
-        ):
+        _, coverage = carry_set(state, before, partial_set)
+        if _is_short(partial_set, running, coverage, state, positions) and past(partial_set) is not None:
             yield before.number
 
 

@@ -81,9 +81,7 @@ class MatrixFamily:
             tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
             for side in (0, 1)
         ]
-        planned = [
-            {planned_component.component: planned_component for planned_component in each.components} for each in sets
-        ]
+        planned = [{each.component: each for each in partial_set.components} for partial_set in sets]
         types = FoldTypes(
             tuple(tuple(planned[side][component] for component in components[side]) for side in (0, 1)),
             (),

@@ -133,11 +133,8 @@ def restricted(operands: Operands, sides: frozenset[int]) -> Operands:
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[ValueTerm, ValueTerm, PresenceTerm]:
     """Return the lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
-    return (
-        ValueTerm((side, low), weights),
-        ValueTerm((side, high), weights),
-        PresenceTerm(tuple(sorted(((side, low), *weights)))),
-    )
+    every = tuple(sorted(((side, low), *weights)))
+    return ValueTerm((side, low), weights), ValueTerm((side, high), weights), PresenceTerm(every)
 
 
 class Terms:
@@ -157,11 +154,8 @@ class Terms:
                 return self.carried(folded)
             case SumOfProducts():
                 products = tuple(FactorTerms(self._operands(product.factors)) for product in folded.products)
-                return (
-                    products
-                    if folded.counted is None
-                    else (*products, PresenceTerm(self._operands(folded.counted.factors)))
-                )
+                counted = folded.counted
+                return products if counted is None else (*products, PresenceTerm(self._operands(counted.factors)))
             case Corner():
                 return (self.extreme(number, folded),)
 
@@ -196,22 +190,14 @@ class Terms:
         """Return the terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
             case FactorTerms(of=operands):
-                restricted_operands = restricted(operands, sides)
+                factors = FactorTerms(restricted(operands, sides))
                 # Zero times infinity is NaN, but no value times infinity is no value.
-                return (
-                    (FactorTerms(restricted_operands), PresenceTerm(restricted_operands))
-                    if self.is_float(operands)
-                    else (FactorTerms(restricted_operands),)
-                )
+                return (factors, PresenceTerm(factors.of)) if self.is_float(operands) else (factors,)
             case PresenceTerm(of=operands):
                 return (PresenceTerm(restricted(operands, sides)),)
             case ValueTerm(operand=operand, weights=weights):
-                restricted_operands = restricted(weights, sides)
-                return (
-                    (ValueTerm(operand, restricted_operands),)
-                    if operand[0] in sides
-                    else (FactorTerms(restricted_operands),)
-                )
+                weights = restricted(weights, sides)
+                return (ValueTerm(operand, weights) if operand[0] in sides else FactorTerms(weights),)
             case Extreme():
                 weights = restricted(term.weights, sides)
                 ends = [end for end in (term.left, term.right) if end[0] in sides]

@@ -58,8 +58,7 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
     fields = iter(table.columns[2 + len(kinds) :])
     return CellsBuilder.of_rows(keys, as_integers(table.column(0))).build(
-        lift(planned_component, [next(fields) for _ in planned_component.fields])
-        for planned_component in planned.components
+        lift(component, [next(fields) for _ in component.fields]) for component in planned.components
     )
 
 
