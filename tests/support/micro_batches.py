@@ -329,7 +329,7 @@ class MicroBatches:
         newest = self.checkpoint.newest_plan()
         assert newest is not None
         record = replace(newest, version=newest.version + 1, choices=choices)
-        self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
+        self.checkpoint.record_plan(replace(record, from_round=self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""

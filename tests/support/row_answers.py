@@ -18,7 +18,7 @@ from windloom.model.types import arrow_type
 from windloom.plan.plan import Plan
 from windloom.plan.rows import PlannedRows
 from windloom.state.cells import Cells
-from windloom.state.tuple_store import ReportedWindows, RowSpan, TupleStores, first_end_after, last_end_upto
+from windloom.state.tuple_store import ReportedWindows, RowSpan, TupleStores, last_end_upto
 from windloom_tools.oracle.joins import Joined
 from windloom_tools.oracle.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
 from windloom_tools.oracle.scalars import scalar
@@ -117,7 +117,7 @@ def rows_in_span(rows: RowQuery, streams: Mapping[str, Sequence[Row]], span: Row
 def _ends(selection: Selection, parts: Sequence[Row | None], span: RowSpan) -> tuple[int, int] | None:
     """The first and the last end at which a row stands that a round reports; None if it reports none."""
     pairs = [(part, strand.window) for part, strand in zip(parts, selection.strands, strict=True) if part]
-    first = max(first_end_after(window, part[TICK]) for part, window in pairs)
+    first = max(last_end_upto(window, part[TICK]) + window.slide_ticks for part, window in pairs)
     last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
     if span.first is not None and first < span.first:
         if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):

@@ -42,10 +42,6 @@ def untimed(name: str, make: Callable[[], Iterator[Block]]) -> Iterator[Block]:
     return make()
 
 
-#: The interval of a query that reports nothing.
-NOTHING = (0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """The answers of one step: for each query, by name, the windows that end in `(after, until]`.
@@ -102,15 +98,14 @@ class Answers:
         """Return the folded cells, by place, of joins that other shards fold in part."""
         parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
-            for number, cells in join_folds(
-                each.plan, each.cells, each.interval, each.landmarks, each._asked(divided)
-            ).items():
+            folded = join_folds(each.plan, each.cells, each.interval, each.landmarks, each._asked(divided))
+            for number, cells in folded.items():
                 parts_by_join.setdefault(number, []).append(cells)
         return {number: merge_all(parts) for number, parts in parts_by_join.items()}
 
     def interval(self, planned: Asking) -> tuple[int, int]:
         """Return `(after, until]` for the ends of the windows that a query reports."""
-        return self.intervals.get(planned.name, NOTHING)
+        return self.intervals.get(planned.name, (0, 0))
 
     def _makers(
         self, rows: int, threads: int, without: Collection[int]
@@ -128,12 +123,9 @@ class Answers:
         yield from self._summary_makers()
 
     def _summary_makers(self) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
-        for asked_rows, summaries in self.rows:
+        for asked, summaries in self.rows:
             if summaries is not None:
-                yield (
-                    asked_rows.planned.name,
-                    partial(summary_blocks, self.plan, asked_rows.planned, summaries, asked_rows.span),
-                )
+                yield asked.planned.name, partial(summary_blocks, self.plan, asked.planned, summaries, asked.span)
 
     def _asked(self, joins: Iterable[int]) -> list[int]:
         """Return the joins, by place, that report something."""
@@ -275,11 +267,8 @@ class _TreeAnswers:
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
                 continue
             argument = self.partial_set.components[piece.components[0]].argument_type
-
-            def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
-                refuse(row + begin, value)
-
             parts = [rows_of(combined[i], rows) for i in piece.components]
+            refuse_here = partial(lambda begin, row, value: refuse(row + begin, value), rows.start)
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 

@@ -73,9 +73,6 @@ class RoundStart:
     only_answers: bool = False
     has_failed: bool = False
 
-    def to_bytes(self, round: int) -> bytes:
-        return frame_bytes("begun", {"round": round, **asdict(self)})
-
 
 class Checkpoint:
     """Made by `open`. There is one writer at a time, so the files of each folder are listed once and remembered."""
@@ -165,7 +162,7 @@ class Checkpoint:
         if begun is None:
             version = self._plan_version_for(round) if answers_of is None else answers_of.version
             begun = RoundStart(version, batch, only_answers=answers_of is not None)
-            self._write("begun", round, begun.to_bytes(round))
+            self._write("begun", round, frame_bytes("begun", {"round": round, **asdict(begun)}))
             self._begun[round] = begun
         return self.plan(begun.plan_version)
 
@@ -174,7 +171,7 @@ class Checkpoint:
         begun = self.begun(round)
         if begun is not None and round > self.last_committed and self.read_log(round) is not None:
             failed = replace(begun, has_failed=True)
-            self._storage.write(_name("begun", round), failed.to_bytes(round))
+            self._storage.write(_name("begun", round), frame_bytes("begun", {"round": round, **asdict(failed)}))
             self._begun[round] = failed
 
     def has_failed(self, round: int) -> bool:
@@ -301,11 +298,8 @@ class Checkpoint:
 
     def recent_observed(self, most: int) -> list[RoundObserved]:
         """Return what the newest rounds observed, oldest first, as far as it is kept."""
-        return [
-            from_json(RoundObserved, progress["observed"])
-            for progress in self.recent_progress(most)
-            if "observed" in progress
-        ]
+        recorded = (progress["observed"] for progress in self.recent_progress(most) if "observed" in progress)
+        return [from_json(RoundObserved, observed) for observed in recorded]
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
         """Return progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""

@@ -94,7 +94,7 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
             )
         if head is None:
             fact = f"what follows byte {offset:,} of {len(view):,} does not begin as Windloom writes it"
-            raise damaged(what, fact, hint)
+            raise DamagedError(f"{what} is damaged", fact, hint)
         own_kind, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
         if own_kind == kind and version != VERSIONS[kind]:
             readable = VERSIONS[kind]
@@ -105,7 +105,8 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
             )
         rest = view[head.end() : head.end() + size]
         if own_kind != kind or len(rest) != size or zlib.crc32(rest) != checksum:
-            raise damaged(what, f"at byte {offset:,} it is cut short or changed: its checksum does not fit", hint)
+            fact = f"at byte {offset:,} it is cut short or changed: its checksum does not fit"
+            raise DamagedError(f"{what} is damaged", fact, hint)
         # The checksum fits, so the bytes are as they were written.
         line_end = re.compile(b"\n").search(rest)
         assert line_end is not None, "a frame begins with a line"
@@ -127,15 +128,11 @@ def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Fra
     """Return the only frame of a file."""
     frames = list(read_frames(kind, what, data, hint))
     if len(frames) != 1:
-        raise damaged(what, f"{len(data)} bytes hold {len(frames)} frames, and not one", hint)
+        raise DamagedError(f"{what} is damaged", f"{len(data)} bytes hold {len(frames)} frames, and not one", hint)
     return frames[0]
 
 
 _OF_OLDER = "go on with the Windloom that wrote it, or start with a new checkpoint and give what came before as history"
-
-
-def damaged(what: str, why: str, hint: str) -> DamagedError:
-    return DamagedError(f"{what} is damaged", why, hint)
 
 
 _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)

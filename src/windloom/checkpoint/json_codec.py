@@ -98,7 +98,7 @@ def to_json(kind: Any, value: Any) -> Any:
     if kind is Mapping:
         return [[to_json(args[0], key), to_json(args[1], each)] for key, each in value.items()]
     if kind is tuple:
-        return [to_json(of, each) for of, each in zip(_members(args), value, strict=False)]
+        return [to_json(of, each) for of, each in zip(args, value, strict=False)]
     return sorted(value) if kind is frozenset else value
 
 
@@ -122,20 +122,17 @@ def _read(kind: Any, about: Any) -> Any:
     if kind is Mapping:
         return {_read(args[0], key): _read(args[1], each) for key, each in about}
     if kind is tuple:
-        return tuple(_read(of, each) for of, each in zip(_members(args), about, strict=False))
+        return tuple(_read(of, each) for of, each in zip(args, about, strict=False))
     return frozenset(about) if kind is frozenset else about
 
 
 @cache
-def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without its parameters, and these; of `X | None`, those of X."""
+def _parts(kind: Any) -> tuple[Any, Any]:
+    """Return a type without its parameters, and these, repeated for `X, ...`; of `X | None`, those of X."""
     if get_origin(kind) is UnionType:
         [kind] = (each for each in get_args(kind) if each is not NoneType)
-    return get_origin(kind) or kind, get_args(kind)
-
-
-def _members(args: tuple[Any, ...]) -> Any:
-    return repeat(args[0]) if args[-1] is Ellipsis else args
+    args = get_args(kind)
+    return get_origin(kind) or kind, repeat(args[0]) if args[1:] == (Ellipsis,) else args
 
 
 @cache

@@ -68,10 +68,7 @@ class RoundLog:
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:
-        """Return the log with either the tuples or the cells of every scan, whichever take less space.
-
-        A plan may also determine which of the two is logged.
-        """
+        """Return the log with the tuples or the cells of every scan: what the plan says, or what takes less space."""
         cells, tuples = dict(self.input.taken.cells), {}
         for number, table in self.tuples.items():
             scan = plan.scans[number]

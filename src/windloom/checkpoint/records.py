@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from windloom.checkpoint.frames import frame_bytes, read_file
@@ -43,10 +43,6 @@ class PlanRecord:
     def given(self) -> Choices | None:
         """The choices with which the plan is made; None if they are left open."""
         return self.choices if self.choices.trees else None
-
-    def starting(self, round: int) -> PlanRecord:
-        """Return this record, holding from another round on."""
-        return replace(self, from_round=round)
 
     @property
     def history_ticks(self) -> int:

@@ -34,8 +34,6 @@ from windloom.state.positions import Counting, PositionCounts, Positions
 from windloom.state.state import CellCoverage, CellsAfterClose, PastSlicing, PendingWindows, State
 from windloom.state.tuple_store import TupleStore
 
-_HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
-
 
 def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the description, for the body of a frame, and blobs by name."""
@@ -65,7 +63,8 @@ def encode(state: State) -> bytes:
 
 def decode(data: bytes) -> State:
     """Return the state that was encoded; raise if the bytes are damaged, cut short or of another version."""
-    frame = read_frame("state", "the state", data, _HINT)
+    hint = "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
+    frame = read_frame("state", "the state", data, hint)
     return read_state(frame.body, frame.blobs)
 
 
@@ -74,10 +73,12 @@ def restored_state(state: State, plan: Plan) -> State:
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
         set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
+        restore = partial(_restored, components=partial_set.components)
         if set_cells is not None:
-            cells[partial_set.number] = _restored(set_cells, partial_set.components)
+            cells[partial_set.number] = restore(set_cells)
         if owing is not None:
-            owed[partial_set.number] = owing.mapped(partial(_restored, components=partial_set.components))
+            rounds = owing.rounds and tuple(replace(later, cells=restore(later.cells)) for later in owing.rounds)
+            owed[partial_set.number] = PendingWindows(None if owing.cells is None else restore(owing.cells), rounds)
     return replace(state, cells=cells, owed=owed)
 
 
@@ -115,7 +116,14 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "kept": {name: to_json(TupleStore, kept_tuples) for name, kept_tuples in sorted(state.kept.items())},
         "summaries": summaries,
         "versions": {name: to_json(Version, version) for name, version in sorted(state.versions.items())},
-        "history": {str(number): _write_coverage(history) for number, history in sorted(state.history.items())},
+        "history": {
+            str(number): {
+                "kept_from": history.kept_from,
+                "known_from": {str(index): tick for index, tick in history.known_from.items()},
+                "cuts": [[cut.until, [[of.period, of.residue] for of in cut.edges.classes]] for cut in history.cuts],
+            }
+            for number, history in sorted(state.history.items())
+        },
     }
     if state.answered:
         body["answered"] = dict(sorted(state.answered.items()))
@@ -168,12 +176,6 @@ def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, PendingWindow
             rounds = tuple(CellsAfterClose(next(cells_in_order), closed) for closed in rounds)
         owed_by_set[int(pending["set"])] = PendingWindows(cells, rounds)
     return owed_by_set
-
-
-def _write_coverage(history: CellCoverage) -> dict[str, Any]:
-    cuts = [[cut.until, [[each.period, each.residue] for each in cut.edges.classes]] for cut in history.cuts]
-    known = {str(index): tick for index, tick in history.known_from.items()}
-    return {"kept_from": history.kept_from, "known_from": known, "cuts": cuts}
 
 
 def _read_coverage(about: dict[str, Any]) -> CellCoverage:

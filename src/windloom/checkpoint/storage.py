@@ -28,20 +28,11 @@ from windloom.errors import WindloomError
 #: temporary file, and no reader can see them yet.
 FAULT_POINTS = (
     "before rename",
-    "before plan",
-    "after plan",
-    "before begun",
-    "after begun",
-    "before log",
-    "after log",
-    "before sink",
-    "after sink",
-    "before commit",
-    "after commit",
-    "before snapshot",
-    "after snapshot",
-    "before retain",
-    "after retain",
+    *(
+        f"{when} {what}"
+        for what in ("plan", "begun", "log", "sink", "commit", "snapshot", "retain")
+        for when in ("before", "after")
+    ),
 )
 
 #: Passed by rounds of queries with EMIT CHANGES, EMIT EMPTY or EMIT EARLY, between sinks and commit.

@@ -91,7 +91,13 @@ class TupleWriter:
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
         # If a round brings more time than is kept, all tuples that will be dropped first go into one stretch.
         stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
-        divided = {(store.stream, stretch): part for stretch, part in _divided(tuples, stretches)}
+        if np.any(np.diff(stretches) < 0):  # most tuples come in order, and are not copied
+            order = np.argsort(stretches, kind="stable")
+            tuples, stretches = tuples.take(pa.array(order)), stretches[order]
+        edges = [0, *(np.flatnonzero(np.diff(stretches)) + 1).tolist(), len(stretches)]
+        divided = {
+            (store.stream, int(stretches[begin])): tuples.slice(begin, end - begin) for begin, end in pairwise(edges)
+        }
         # The oldest files that are not wanted are finished, so that not too many are open.
         for key in [key for key in self._open if key not in divided]:
             if len(self._open.keys() | divided.keys()) > _MOST_OPEN:
@@ -107,8 +113,7 @@ class TupleWriter:
             other.result()
 
     def _finish(self, key: tuple[str, int]) -> None:
-        written = self._open[key]
-        self._done.setdefault(key[0], []).append(written.finish(self._round, self._round))
+        self._done.setdefault(key[0], []).append(self._open[key].finish(self._round, self._round))
         del self._open[key]
 
     def finish(self) -> dict[str, tuple[TupleFile, ...]]:
@@ -129,18 +134,6 @@ class TupleWriter:
         for written in self._open.values():
             written.discard()
         self._open = {}
-
-
-def _divided(tuples: pa.Table, stretches: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield tuples by stretch; tuples that come in order, as most do, are not copied."""
-    steps = np.diff(stretches)
-    if len(steps) and steps.min() < 0:
-        order = np.argsort(stretches, kind="stable")
-        tuples, stretches = tuples.take(pa.array(order)), stretches[order]
-        steps = np.diff(stretches)
-    edges = [0, *(np.flatnonzero(steps) + 1).tolist(), len(stretches)]
-    for begin, end in pairwise(edges):
-        yield int(stretches[begin]), tuples.slice(begin, end - begin)
 
 
 def _chosen(scan: WovenScan, kept: RetainedColumns, table: pa.Table) -> NDArray[np.bool_] | None:
@@ -179,10 +172,7 @@ class TupleFolder:
     def brought(
         self, written: Mapping[str, tuple[TupleFile, ...]], before: TupleStores, plan: Plan, round: int
     ) -> dict[str, NewTupleFiles]:
-        """Return the files that a round adds, and the small files that it replaces by one.
-
-        Raises if there is no room for what the streams keep.
-        """
+        """Return the files that a round adds, and the small ones that it replaces by one; raise if there is no room."""
         files_by_stream = {}
         for store in plan.stores:
             kept = before.get(store.stream, TupleStore())
@@ -272,8 +262,7 @@ class TupleFolder:
 def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:
     """Yield files to merge: in one stretch, so that they expire together, and of about the same size.
 
-    Files of one size class become a file of the next class, so every tuple is rewritten only a few times, however many
-    come.
+    Files of one size class become a file of the next class, so every tuple is rewritten only a few times.
     """
     classes: dict[tuple[int, int], list[TupleFile]] = {}
     for file in files:

@@ -365,7 +365,7 @@ class Handle(AnswerViews):
                         f"bring '{self.waiting.sink}' back, then try again",
                     )
                 loop.settle([name])
-                record = planned.starting(self._checkpoint.first_free_round)
+                record = replace(planned, from_round=self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if text is None:

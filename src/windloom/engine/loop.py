@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from windloom.answers.blocks import Stopwatch
-from windloom.answers.rows.row_queries import history_from, set_since
+from windloom.answers.rows.row_queries import set_since
 from windloom.checkpoint.journal import Journal
 from windloom.checkpoint.json_codec import to_json
 from windloom.checkpoint.logs import RoundLog
@@ -419,7 +419,7 @@ class RoundLoop:
     def _known_past(self, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:
         since = None if self.history is None else set_since(partial_set, self.state.kept)
         if since is not None:
-            return None, history_from(since)
+            return None, CellCoverage(since)
         return self._logged_past(partial_set) if self._is_new(partial_set) else None
 
     def _past(self, partial_set: PartialSet) -> tuple[Cells | None, CellCoverage] | None:

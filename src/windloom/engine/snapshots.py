@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from windloom.answers.answers import Answers
 from windloom.answers.blocks import Block
-from windloom.answers.rows.row_queries import history_from, rows_question, set_since, sets_since
+from windloom.answers.rows.row_queries import rows_question, set_since, sets_since
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.tuple_folder import TupleFolder
 from windloom.errors import WindloomError
@@ -65,7 +65,7 @@ class TupleHistory:
             return None
         alone = replace(plan, sets=(replace(partial_set, number=0),))
         with self.folder.naming_damage(kept):
-            return self.jobs.cells(alone, kept, {partial_set.stream: since}).get(0), history_from(since)
+            return self.jobs.cells(alone, kept, {partial_set.stream: since}).get(0), CellCoverage(since)
 
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
@@ -89,7 +89,7 @@ class TupleHistory:
             return None
         bare = replace(state, cells={}, history={})
         empty = replace(alone, sets=(), joins=())
-        history = {partial_set.number: history_from(since[partial_set.stream]) for partial_set in sets}
+        history = {partial_set.number: CellCoverage(since[partial_set.stream]) for partial_set in sets}
 
         def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
             return ask(

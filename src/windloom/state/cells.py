@@ -25,10 +25,7 @@ from windloom.slicing.slice_id import PaneSlice
 
 
 def number_groups(keys: list[pa.Array], rows: int) -> tuple[Ints, list[pa.Array]]:
-    """Return the group number of each row, and the distinct combinations of keys by number.
-
-    Without grouping columns there is one group.
-    """
+    """Return the group number of each row, and the distinct keys by number; without keys there is one group."""
     if not keys:
         return np.zeros(rows, np.int64), []
     numbers, distinct = _codes(keys[0])

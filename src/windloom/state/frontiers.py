@@ -101,10 +101,7 @@ class LateTuples:
         return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
 
     def to_table(self) -> pa.Table:
-        columns = [self.starts, self.tuples, *self.words]
-        return pa.Table.from_arrays(
-            [pa.array(column) for column in columns], names=[str(i) for i in range(len(columns))]
-        )
+        return pa.table({str(i): column for i, column in enumerate([self.starts, self.tuples, *self.words])})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> LateTuples:

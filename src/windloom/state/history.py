@@ -25,10 +25,7 @@ MOST_EDGES = 1 << 20
 
 
 def first_exact(partial_set: PartialSet, planned: Member, history: CellCoverage, seen: int | None) -> int | None:
-    """Return the start of the first window from which all are exact, or None if every window is.
-
-    `seen` is the largest tick of the stream's tuples so far.
-    """
+    """Return the start of the first window from which all are exact, None if all are; `seen` is the latest tick."""
     if seen is None:
         return None
     window = planned.query.window

@@ -54,25 +54,19 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
     """Return the sets that each query is answered from, by its name."""
-    numbers_by_query: dict[str, tuple[int, ...]] = {}
-    for partial_set in plan.sets:
-        numbers_by_query |= {
-            planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered
-        }
-    for join in plan.joins:
-        numbers_by_query[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
-    return numbers_by_query
+    trees = [(partial_set.number, tree) for partial_set in plan.sets for tree in partial_set.trees]
+    numbers_by_query = {planned.name: (number,) for number, tree in trees for planned in tree.answered}
+    numbers_of_joins = {join.name: tuple(dict.fromkeys(place.set for place in join.sides)) for join in plan.joins}
+    return {**numbers_by_query, **numbers_of_joins}
 
 
 def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
     """Return how far members of sets that are behind are answered; for a side, the join furthest behind counts."""
     ticks_by_member = dict(answered)
     for join in plan.joins:
-        if join.name in answered:
-            for place in join.sides:
-                ticks_by_member[place.name] = min(
-                    answered[join.name], ticks_by_member.get(place.name, answered[join.name])
-                )
+        for place in join.sides if join.name in answered else ():
+            tick = answered[join.name]
+            ticks_by_member[place.name] = min(tick, ticks_by_member.get(place.name, tick))
     return ticks_by_member
 
 
@@ -95,12 +89,6 @@ class CellVersions:
     def view(self, rounds: int) -> Cells | None:
         """Return the cells together with those of the first `rounds` later rounds; None if there are none."""
         return _merged([*self.cells, *(later_round.cells for later_round in self.later[:rounds])])
-
-    def bounds(self, name: str) -> set[int]:
-        """Return the ticks at which late tuples change the cells that windows of a query see."""
-        return {
-            later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
-        }
 
     def rounds_before(self, name: str, end: int) -> int:
         """Return how many later rounds count in windows of a query that end at this tick, or after the last bound."""
@@ -200,7 +188,9 @@ def passes_of(plan: Plan, lineages: Mapping[int, CellVersions], intervals: Inter
     places = sets_by_query(plan) if lineages else {}
     for name, (after, until) in intervals.items():
         numbers = [number for number in places.get(name, ()) if number in lineages] if after < until else []
-        bounds = {tick for number in numbers for tick in lineages[number].bounds(name)}
+        # The ticks at which late tuples change the cells that windows of the query see.
+        late = (each for number in numbers for each in lineages[number].later if name in each.closed and each.is_late)
+        bounds = {each.closed[name] for each in late}
         for tick in sorted(bounds):
             if after < tick < until:
                 key = tuple((number, lineages[number].rounds_before(name, tick)) for number in numbers)

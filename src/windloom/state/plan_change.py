@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from windloom.aggregates.registry import PlannedComponent
 from windloom.model.clauses import Urgency
 from windloom.model.query import Query
 from windloom.model.time import TICK_MIN
@@ -127,11 +126,8 @@ def _owed(
     for partial_set in new.sets if state.owed else ():
         before = known.get(partial_set.identity)
         owed = None if before is None else state.owed.get(before.number)
-        if (
-            owed is None
-            or before is None
-            or not any(each.name in answered for each in readers_of(new, partial_set.number))
-        ):
+        names = {planned.name for planned in readers_of(new, partial_set.number)}
+        if owed is None or before is None or names.isdisjoint(answered):
             continue
         rounds = owed.rounds
         if rounds is not None:
@@ -164,10 +160,8 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
         before = known.get(partial_set.identity)
         if before is None or before.number not in state.owed or not life_of(partial_set.window).weaves_again:
             continue
-        if (
-            _is_short(partial_set, running, carry_set(state, before, partial_set)[1], state, positions)
-            and past(partial_set) is not None
-        ):
+        _, coverage = carry_set(state, before, partial_set)
+        if _is_short(partial_set, running, coverage, state, positions) and past(partial_set) is not None:
             yield before.number
 
 
@@ -185,14 +179,22 @@ def _is_short(
 
 def rows_since(rows: PlannedRows, kept: TupleStores) -> dict[str, int]:
     """Return the window from which a new row query is exact, where its strands find all tuples, if there is one."""
-    after = []
+    after = covered_after(rows, kept)
+    assert after is not None, "a plan keeps what its row queries read"
+    return {} if after == TICK_MIN else {rows.name: after - rows.query.window.range_ticks + 1}
+
+
+def covered_after(rows: PlannedRows, kept: TupleStores) -> int | None:
+    """Return the end after which kept tuples cover all windows of a row query; None if it reads other tuples."""
+    after = TICK_MIN
     for strand in rows.rows.strands:
         tuples, condition = kept.get(strand.stream), strand.condition
         since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
-        assert since is not None, "a plan keeps what its row queries read"
+        if since is None:
+            return None
         if since != TICK_MIN:
-            after.append(life_of(strand.window).after_since(strand.window, since))
-    return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
+            after = max(after, life_of(strand.window).after_since(strand.window, since))
+    return after
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
@@ -224,18 +226,9 @@ def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) 
         return None, CellCoverage() if complete_from is None else CellCoverage(complete_from)
     places = {component: index for index, component in enumerate(before.components)}
     cells = _cells_of(state.cells.get(before.number), before, partial_set)
-    return cells, _past(state.history_of(before.number), before, partial_set, places, seen)
-
-
-def _past(
-    history: CellCoverage,
-    before: PartialSet,
-    partial_set: PartialSet,
-    places: dict[PlannedComponent, int],
-    seen: int | None,
-) -> CellCoverage:
+    history = state.history_of(before.number)
     if seen is None:  # no tuples, so nothing can be inexact
-        return history
+        return cells, history
     known = {}
     for index, component in enumerate(partial_set.components):
         tick = history.known_from.get(places[component]) if component in places else seen + 1
@@ -246,7 +239,7 @@ def _past(
         # An older slicing that has every edge of the one that ends now adds nothing to it, so it is forgotten.
         cuts = (*(cut for cut in cuts if cut.edges.union(before.edges) != cut.edges), PastSlicing(before.edges, seen))
     past = CellCoverage(history.kept_from, known, cuts)
-    return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
+    return cells, past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
 
 
 def is_same(left: Query, right: Query) -> bool:

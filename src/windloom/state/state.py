@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -80,19 +80,6 @@ class PendingWindows:
         dropped = () if self.cells is None else (self.cells,)
         return (*dropped, *(later_round.cells for later_round in self.rounds or ()))
 
-    @property
-    def nbytes(self) -> int:
-        return sum(cells.nbytes for cells in self.every)
-
-    def mapped(self, change: Callable[[Cells], Cells]) -> PendingWindows:
-        """Return this with all cells changed."""
-        cells = None if self.cells is None else change(self.cells)
-        if self.rounds is None:
-            return PendingWindows(cells)
-        return PendingWindows(
-            cells, tuple(replace(later_round, cells=change(later_round.cells)) for later_round in self.rounds)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -141,12 +128,12 @@ class State:
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
-        cells = (*self.cells.values(), *self.summaries.values())
-        in_cells = sum(in_cells.nbytes for in_cells in cells) + sum(owed.nbytes for owed in self.owed.values())
-        return in_cells + self.positions.nbytes
+        owed = (cells for pending in self.owed.values() for cells in pending.every)
+        cells = (*self.cells.values(), *self.summaries.values(), *owed)
+        return sum(each.nbytes for each in cells) + self.positions.nbytes
 
     def history_of(self, number: int) -> CellCoverage:
-        return self.history.get(number, _COMPLETE)
+        return self.history.get(number, CellCoverage())
 
     def holding(self, other: State) -> State:
         """Return these facts about the cells of another state."""
@@ -161,6 +148,3 @@ class State:
         """Return this state after cells before a tick are dropped; for a state whose cells are in shards."""
         history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
         return replace(self, history={**self.history, **history})
-
-
-_COMPLETE = CellCoverage()

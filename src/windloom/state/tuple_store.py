@@ -37,24 +37,19 @@ class RowSpan:
         return self.seen != NO_ROUND and self.first is not None
 
 
-def first_end_after(window: Window, tick: int) -> int:
-    """Return the first end after a tick.
+def last_end_upto(window: Window, tick: int) -> int:
+    """Return the last end at or before a tick.
 
     >>> from windloom.model.windows import TimeWindow
-    >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
-    [2, 2, 6]
+    >>> [last_end_upto(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
+    [-2, -2, 2]
     """
-    return last_end_upto(window, tick) + window.slide_ticks
-
-
-def last_end_upto(window: Window, tick: int) -> int:
-    """Return the last end at or before a tick."""
     return tick - (tick - window.end_ticks) % window.slide_ticks
 
 
 def row_span(window: Window, after: int, until: int, seen: int) -> RowSpan | None:
     """Return the span of ends in `(after, until]`; None if there are none."""
-    first = None if after == TICK_MIN else first_end_after(window, after)
+    first = None if after == TICK_MIN else last_end_upto(window, after) + window.slide_ticks
     last = None if until == TICK_MAX else last_end_upto(window, until)
     if until == TICK_MIN or (first is not None and last is not None and first > last):
         return None
@@ -94,10 +89,6 @@ class TupleFile:
     rows: int
     bytes: int
 
-    def overlaps(self, begin: int, end: int) -> bool:
-        """Return whether it may hold a tick in `[begin, end)`."""
-        return self.first < end and self.last >= begin
-
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -133,7 +124,7 @@ class TupleStore:
 
     def between(self, begin: int, end: int) -> tuple[TupleFile, ...]:
         """Return the files that may hold a tick in `[begin, end)`."""
-        return tuple(file for file in self.files if file.overlaps(begin, end))
+        return tuple(file for file in self.files if file.first < end and file.last >= begin)
 
     def without_before(self, tick: int) -> TupleStore:
         """Return what is left when tuples before a tick are not needed any more."""

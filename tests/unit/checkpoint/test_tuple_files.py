@@ -226,7 +226,7 @@ def answers_after(
         for rows in ROUNDS[:2]:
             stream.round(rows)
         # Windows that do not need this file have rows that entered before.
-        (file,) = (file for file in stream.state.kept["s"].files if file.overlaps(3, 4))
+        (file,) = stream.state.kept["s"].between(3, 4)
         path = folder / "checkpoint" / file.name
         for number, rows in enumerate(ROUNDS[2:]):
             if number == 0 and "after a crash" in wrong:

@@ -132,16 +132,9 @@ class RowSeries:
         if len(order):
             later, earlier = order[1:], order[:-1]
             follows[1:] = (series[later] == series[earlier]) & (ends[later] == ends[earlier] + slide[later])
-        return cls(
-            order,
-            series,
-            starts,
-            ends,
-            slide,
-            np.array([pace.until for pace in paces_of_queries], np.int64)[codes],
-            np.array([pace.grows for pace in paces_of_queries], np.bool_)[codes],
-            follows,
-        )
+        until = np.array([pace.until for pace in paces_of_queries], np.int64)[codes]
+        grows = np.array([pace.grows for pace in paces_of_queries], np.bool_)[codes]
+        return cls(order, series, starts, ends, slide, until, grows, follows)
 
 
 def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:

@@ -66,8 +66,7 @@ _WITHDRAWN, _EARLY, _FINAL = range(3)
 def early_rows(
     standing: pa.Table | None, rows: pa.Table, groups: int, turns: Mapping[str, EarlyTurn]
 ) -> tuple[pa.Table, pa.Table]:
-    """Return (the reported rows, the rows that stand after them); the first has two further columns, `report` and
-    `as_of`.
+    """Return (the reported rows, with two further columns `report` and `as_of`; the rows that stand after them).
 
     The columns of all tables are `query`, `window_start`, `window_end`, `groups` grouping columns, and the others. Rows
     of closed windows have no `as_of`: nothing replaces them. Rows come in the order of windows; within a window,

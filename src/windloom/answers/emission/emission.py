@@ -31,14 +31,11 @@ class ReportedRows:
         if not self.standing and not self.known:
             return self
         before = {planned.name: planned.query for planned in old.queries}
-        unchanged = {
-            planned.name
-            for planned in new.queries
-            if planned.name in before and is_same(before[planned.name], planned.query)
-        }
+        staying = [planned for planned in new.queries if planned.name in before]
+        unchanged = {planned.name for planned in staying if is_same(before[planned.name], planned.query)}
         # A new query of the same name withdraws, in its first round, provisional rows that it does not report itself.
-        early = {planned.name for planned in new.queries if planned.query.emission.kind is Emits.EARLY}
-        early = {name for name in early if name in before and before[name].emission.kind is Emits.EARLY}
+        early = {planned.name for planned in staying if planned.query.emission.kind is Emits.EARLY}
+        early = {name for name in early if before[name].emission.kind is Emits.EARLY}
         return replace(
             self,
             standing={key: of_queries(table, unchanged | early) for key, table in self.standing.items()},

@@ -23,7 +23,6 @@ from windloom.answers.joins.joined_rows import (
     allowed_pairs,
     child_of,
     nobody,
-    number_kept,
     number_keys,
     out_groups,
     relation_of,
@@ -55,6 +54,7 @@ from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Corner, Folded, Join, Link, SideComponent, SumOfProducts
 from windloom.model.stream import JoinKind
 from windloom.model.types import TypeKind
+from windloom.state.cells import number_groups
 
 #: Reports that a row does not fit.
 Report = Callable[[int, str], None]
@@ -65,27 +65,23 @@ _TOO_LARGE = "a sum of more than 38 digits"
 def finished(
     relation: JoinedRows, terms: Terms, folded: tuple[Folded, ...]
 ) -> tuple[list[WindowValues | ListColumns], list[RefusedValue]]:
-    """Return every component over the rows of the relation, in the layout that cards lower to answers.
-
-    Also returns what had to be refused.
-    """
+    """Return every component over the rows of a relation, in the layout of answers, and what is refused."""
+    combined: list[WindowValues | ListColumns] = []
     refused: list[RefusedValue] = []
-
-    def finish_component(number: int, each: Folded) -> WindowValues | ListColumns:
+    for number, each in enumerate(folded):
         planned = terms.types.folded[number]
 
-        def report(row: int, text: str) -> None:
+        def report(row: int, text: str, number: int = number) -> None:
             refused.append(RefusedValue(number, row, text))
 
         match each:
             case SideComponent():
-                return _carried(relation, terms, each, planned, report)
+                combined.append(_carried(relation, terms, each, planned, report))
             case SumOfProducts():
-                return _summed(relation, terms, number, each, planned, report)
+                combined.append(_summed(relation, terms, number, each, planned, report))
             case Corner():
-                return _corner(relation, terms, number, each, report)
-
-    return [finish_component(number, each) for number, each in enumerate(folded)], refused
+                combined.append(_corner(relation, terms, number, each, report))
+    return combined, refused
 
 
 def _carried(
@@ -216,10 +212,6 @@ class _Step:
     terms: tuple[Term, ...]
     kept: tuple[Place, ...]
 
-    @property
-    def sides(self) -> frozenset[int]:
-        return self.parent | self.child if self.link.kind in _PAIRING else self.parent
-
 
 def fold_sides(
     join: Join,
@@ -319,7 +311,8 @@ def _fold(
     of_parent, of_child = pa.array(matched.parent_outs[is_used]), pa.array(matched.child_outs[is_used])
     columns = {place: values.take(of_parent) for place, values in outs.columns.items()}
     columns |= {place: values.take(of_child) for place, values in child_outs.columns.items()}
-    return JoinedRows(step.sides, columns, bounds, matched.ends, values_by_term.__getitem__)
+    sides = step.parent | step.child if is_pairing else step.parent
+    return JoinedRows(sides, columns, bounds, matched.ends, values_by_term.__getitem__)
 
 
 def _child_groups(child: JoinedRows, kept: Sequence[Place], kind: JoinKind) -> tuple[OutGroups, int]:
@@ -331,5 +324,5 @@ def _child_groups(child: JoinedRows, kept: Sequence[Place], kind: JoinKind) -> t
         return out_groups(child, kept), 0
     # A row without a match has NULLs, and is in one group with rows that match and have NULLs themselves.
     columns = [pa.concat_arrays([child.columns[place], pa.nulls(1, child.columns[place].type)]) for place in places]
-    numbers, values, count = number_kept(columns, child.groups + 1, is_distinct=False)
-    return OutGroups(numbers[:-1], count, dict(zip(places, values, strict=True))), int(numbers[-1])
+    numbers, values = number_groups(columns, child.groups + 1)
+    return OutGroups(numbers[:-1], len(values[0]), dict(zip(places, values, strict=True))), int(numbers[-1])

@@ -51,7 +51,13 @@ class WholeTerms:
             if max(1, matches) * columns[0].sizes[places[0]] * columns[1].sizes[places[1]] < LIMIT:
                 self._sums[term] = places[0], places[1]
         order = list(dict.fromkeys(self._sums.values()))
-        self._lots = list(_lots(order, columns))
+        self._lots: list[tuple[Lanes, bool]] = []  # the columns of each walk, and whether 32 bits suffice for them
+        for first in range(0, len(order), LANES):
+            walk = order[first : first + LANES]
+            walk += walk[:1] * (LANES - len(walk))  # lanes left over repeat the first
+            narrow = all(columns[side].sizes[at[side]] < NARROW for at in walk for side in (0, 1))
+            of_fixed, of_moving = (tuple(columns[side].kept[at[side]] for at in walk) for side in (0, 1))
+            self._lots.append(((of_fixed, of_moving), narrow))
         self._places = {
             term: divmod(order.index(pair_of_columns), LANES) for term, pair_of_columns in self._sums.items()
         }
@@ -69,10 +75,7 @@ class WholeTerms:
         pool: Executor | None,
         threads: int,
     ) -> IntegerSums:
-        """Return every term over the band, from pairs of groups of the fixed and the moving side.
-
-        The result has `count` groups.
-        """
+        """Return every term over the band and `count` groups, from pairs of groups of the fixed and the moving side."""
         entries = count * len(band) * band.width
         sums = [np.zeros(entries * LANES, np.int64) for _ in self._lots]
 
@@ -114,16 +117,6 @@ class IntegerSums:
             if (walk, lane) not in by_lane:
                 by_lane[walk, lane] = AddInt(entries_of(self.sums[walk], lane, self.groups, self.band, rows, columns))
         return {term: by_lane[place] for term, place in self.places.items()}
-
-
-def _lots(sums: list[tuple[int, int]], columns: tuple[_TermColumns, _TermColumns]) -> Iterable[tuple[Lanes, bool]]:
-    """Yield the columns of each walk, and whether 32 bits suffice for them; lanes left over repeat the first."""
-    for first in range(0, len(sums), LANES):
-        walk = sums[first : first + LANES]
-        walk += walk[:1] * (LANES - len(walk))
-        narrow = all(columns[side].sizes[places[side]] < NARROW for places in walk for side in (0, 1))
-        fixed, moving = (tuple(columns[side].kept[places[side]] for places in walk) for side in (0, 1))
-        yield (fixed, moving), narrow
 
 
 class _TermColumns:

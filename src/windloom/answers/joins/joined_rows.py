@@ -120,21 +120,18 @@ def number_keys(
 
     NULL equals nothing unless its column is null-safe. NaN equals NaN, and -0.0 equals 0.0.
     """
-    columns = [_plain(pa.concat_arrays([a, b.cast(a.type)])) for a, b in zip(left, right, strict=True)]
-    count = sum(groups)
-    numbers, distinct = number_groups(columns, count)
+    columns = []
+    for of_left, of_right in zip(left, right, strict=True):
+        column = pa.concat_arrays([of_left, of_right.cast(of_left.type)])
+        if pa.types.is_floating(column.type):  # with one zero and one NaN
+            column = pc.add(column, pa.scalar(0.0, column.type))
+            column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+        columns.append(column)
+    numbers, distinct = number_groups(columns, sum(groups))
     for column, is_safe in zip(columns, null_safe, strict=True):
         if column.null_count and not is_safe:
             numbers = np.where(column.is_null().to_numpy(zero_copy_only=False), -1, numbers)
     return numbers[: groups[0]], numbers[groups[0] :], len(distinct[0]) if distinct else 1
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column whose floats have one zero and one NaN."""
-    if not pa.types.is_floating(column.type):
-        return column
-    plain = pc.add(column, pa.scalar(0.0, column.type))
-    return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), column.type), plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +147,11 @@ def out_groups(relation: JoinedRows, kept: Sequence[Place]) -> OutGroups:
     """Return what remains of the groups of a relation if these grouping columns are kept."""
     places = [place for place in kept if place in relation.columns]
     columns = [relation.columns[place] for place in places]
-    is_distinct = len(places) == len(relation.columns) and bool(places)
-    numbers, values, count = number_kept(columns, relation.groups, is_distinct=is_distinct)
-    return OutGroups(numbers, count, dict(zip(places, values, strict=True)))
-
-
-def number_kept(columns: Sequence[pa.Array], groups: int, *, is_distinct: bool) -> tuple[Ints, list[pa.Array], int]:
-    """Return a number for the values that are kept of every group, these values by number, and how many there are.
-
-    `is_distinct` says that no two groups keep the same values.
-    """
-    if is_distinct:
-        return np.arange(groups, dtype=np.int64), list(columns), groups
-    numbers, distinct = number_groups(list(columns), groups)
-    return numbers, distinct, len(distinct[0]) if distinct else 1
+    if places and len(places) == len(relation.columns):  # no two groups keep the same values
+        every = np.arange(relation.groups, dtype=np.int64)
+        return OutGroups(every, relation.groups, dict(zip(places, columns, strict=True)))
+    numbers, values = number_groups(columns, relation.groups)
+    return OutGroups(numbers, len(values[0]) if values else 1, dict(zip(places, values, strict=True)))
 
 
 #: Up to this many pairs of values, a condition is tested on all pairs; beyond, only on those that meet.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -103,13 +105,11 @@ def linked_keys(parent: _Counted, child: _Counted) -> LinkRound:
     """Return the counts of two sides, given the hashes of their keys and how many groups each key has."""
     if max(len(parent[0]), len(child[0])) > MOST_GROUPS:
         return linked(np.repeat(*parent), np.repeat(*child))
-    return _counted(_by_hash(parent), _by_hash(child), 1)
-
-
-def _by_hash(counted: _Counted) -> _Counted:
-    """Add up the groups of keys that have equal hashes."""
-    hashes, bucket = np.unique(counted[0], return_inverse=True)
-    return hashes, np.bincount(bucket, counted[1], len(hashes)).astype(np.int64)
+    sides = []
+    for keys, groups in (parent, child):  # keys with equal hashes are counted together
+        hashes, bucket = np.unique(keys, return_inverse=True)
+        sides.append((hashes, np.bincount(bucket, groups, len(hashes)).astype(np.int64)))
+    return _counted(sides[0], sides[1], 1)
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
@@ -117,20 +117,17 @@ def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
 
     The keys with the most groups are counted exactly, the others by a sample: a few keys often have most groups.
     """
+    distinct: Callable[[NDArray[np.int64]], Any] = partial(np.unique, return_counts=True)
     factor = 1
     while max(len(parent), len(child)) > factor * MOST_GROUPS:
         factor *= 2
     if factor == 1:
-        return _counted(_distinct(parent), _distinct(child), 1)
+        return _counted(distinct(parent), distinct(child), 1)
     heavy = np.union1d(_heavy(parent), _heavy(child))
     apart = [np.isin(side & _BUCKETS, heavy) for side in (parent, child)]
-    exact = _counted(_distinct(parent[apart[0]]), _distinct(child[apart[1]]), 1)
+    exact = _counted(distinct(parent[apart[0]]), distinct(child[apart[1]]), 1)
     mine, its = (side[~is_heavy & (side % factor == 0)] for side, is_heavy in zip((parent, child), apart, strict=True))
-    return exact + _counted(_distinct(mine), _distinct(its), factor)
-
-
-def _distinct(hashes: NDArray[np.int64]) -> _Counted:
-    return np.unique(hashes, return_counts=True)
+    return exact + _counted(distinct(mine), distinct(its), factor)
 
 
 def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,12 +146,10 @@ def _counted(mine: _Counted, its: _Counted, factor: int) -> LinkRound:
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor
     matched = int(mine[1][left].sum()) * factor
-    return LinkRound(_histogram(mine, factor), _histogram(its, factor), pairs, matched)
-
-
-def _histogram(counted: _Counted, factor: int) -> KeyHistogram:
-    keys, groups = counted
-    order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
-    most = tuple((int(keys[index]), int(groups[index])) for index in order)
-    rest = int(groups.sum()) - sum(groups_of_key for _, groups_of_key in most)
-    return KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor)
+    histograms = []
+    for keys, groups in (mine, its):
+        order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
+        most = tuple((int(keys[index]), int(groups[index])) for index in order)
+        rest = int(groups.sum()) - sum(groups_of_key for _, groups_of_key in most)
+        histograms.append(KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor))
+    return LinkRound(histograms[0], histograms[1], pairs, matched)

@@ -103,12 +103,14 @@ class Matrix:
         numbered = [number_slices(side_cells.starts, period) for side_cells, period in zip(cells, periods, strict=True)]
         self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
-        self._numbers, self.columns, self.groups, self.matches = self._numbered()
+        numbers, self.columns, self.groups, self.matches = self._numbered()
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
         cells_per_group = [
             len(slices) / max(1, len(bounds) - 1) for slices, bounds in zip(self._slices, self._bounds, strict=True)
         ]
         self.fixed = int(cells_per_group[0] > cells_per_group[1])
+        # The numbers of groups of the result, by what remains of the fixed and of the moving side.
+        self._numbers = numbers.T.copy() if self.fixed else numbers
         self._cursors, self._band_cursors = (
             [(bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds] for _ in range(2)
         )
@@ -172,25 +174,18 @@ class Matrix:
         whole = WholeTerms(terms, known, self._relations, self.fixed, self.matches)
         return MatrixTerms(whole, [term for term in terms if term not in whole], known)
 
-    def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """Return how many entries the band of these slices has."""
-        band = self._band(first, last)
-        return self.groups * len(band) * band.width
-
     def sums(
         self, wanted: MatrixTerms, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
-        """Return sums of integers over the slices `first : last` of both sides. Successive calls must move forward in
-        time.
+        """Return sums of integers over the slices `first : last` of both sides; a pool divides the pairs of groups.
 
-        If there is a pool of threads, they divide the pairs of groups.
+        Successive calls must move forward in time.
         """
         sides = self._sides(first, last, self._band_cursors)
-        both, band = (sides[self.fixed], sides[1 - self.fixed]), self._band(first, last)
-        whole_sums = wanted.whole.folded(
-            self._ordered_pairs(), both, band, self._entry_groups, self.groups, pool, threads
-        )
-        return Sums(whole_sums, first)
+        both = sides[self.fixed], sides[1 - self.fixed]
+        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
+        pairs, numbers = self._ordered_pairs(), self._numbers
+        return Sums(wanted.whole.folded(pairs, both, band, numbers, self.groups, pool, threads), first)
 
     def values(
         self, wanted: MatrixTerms, sums: Sums, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
@@ -214,7 +209,8 @@ class Matrix:
         self, active: Sequence[TermFold], first: tuple[int, int], last: tuple[int, int], pool: Executor | None
     ) -> None:
         fixed, moving = self.fixed, 1 - self.fixed
-        sides, band = self._sides(first, last, self._cursors), self._band(first, last)
+        sides = self._sides(first, last, self._cursors)
+        band = band_of(self.ticks, self._ranges, fixed, first, last)
         for pairs in self._pairs.blocks():
             both = (pairs[fixed], pairs[moving])
             for stretches in cell_stretches(
@@ -223,7 +219,7 @@ class Matrix:
                 sides[moving],
                 self._runs,
                 (band.low, band.high),
-                self._entry_groups,
+                self._numbers,
                 is_swapped=fixed == 1,
             ):
                 if pool is None:
@@ -241,11 +237,6 @@ class Matrix:
             for side, outs in enumerate(self._outs)
         ]
 
-    @cached_property
-    def _entry_groups(self) -> NDArray[np.int32]:
-        """The numbers of groups of the result, by what remains of the fixed and of the moving side."""
-        return self._numbers.T.copy() if self.fixed else self._numbers
-
     def _ordered_pairs(self) -> Iterator[tuple[Positions, Positions]]:
         """Yield pairs of groups of the fixed and the moving side, block by block in order of the latter."""
         for pairs in self._pairs.blocks():
@@ -253,9 +244,6 @@ class Matrix:
                 both = pairs[self.fixed], pairs[1 - self.fixed]
                 self._ordered = pairs, by_moving_group(both, len(self._bounds[1 - self.fixed]) - 1)
             yield self._ordered[1]
-
-    def _band(self, first: tuple[int, int], last: tuple[int, int]) -> Band:
-        return band_of(self.ticks, self._ranges, self.fixed, first, last)
 
 
 def band_of(

@@ -18,6 +18,7 @@ from windloom.answers.joins.matrix import (
     Matrix,
     MatrixWindows,
     TooManyGroupsError,
+    band_of,
     joined_held,
     rows_of_held,
 )
@@ -29,7 +30,7 @@ from windloom.kernels.families import AddInt
 from windloom.kernels.folds.int128 import Int128
 from windloom.model.aggregate import Component
 from windloom.model.arrays import Ints
-from windloom.model.join import Folded, Product, SideComponent, SumOfProducts
+from windloom.model.join import Folded, SideComponent, SumOfProducts
 from windloom.model.windows import Window
 from windloom.plan.plan import Plan, PlannedJoin
 from windloom.state.cells import Cells
@@ -80,9 +81,7 @@ class MatrixFamily:
             tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
             for side in (0, 1)
         ]
-        planned = [
-            {planned_component.component: planned_component for planned_component in each.components} for each in sets
-        ]
+        planned = [{each.component: each for each in partial_set.components} for partial_set in sets]
         types = FoldTypes(
             tuple(tuple(planned[side][component] for component in components[side]) for side in (0, 1)),
             (),
@@ -98,7 +97,12 @@ class MatrixFamily:
         )
         self._periods = tuple(partial_set.edges.pane.period for partial_set in sets)
         self._intervals = intervals
-        self._members = [_member(join, components, types) for join in joins]
+        self._members = []
+        for join in joins:
+            moved = [[components[side].index(each) for each in join.join.sides[side].components] for side in (0, 1)]
+            folded = tuple(_moved(component, moved) for component in join.join.folded)
+            terms = Terms(replace(types, folded=join.components), _BOTH)
+            self._members.append(_Member(join, folded, terms, terms.all_of(folded)))
         self._relations = tuple(
             _relation(plan, first, side, self._cells[side], components[side], types) for side in (0, 1)
         )
@@ -132,7 +136,10 @@ class MatrixFamily:
                 if sums is None or number == until:
                     # The sums of as many portions are made together as a band has room for.
                     until = number + 1
-                    while until < len(portions) and matrix.band_entries(begin, portions[until].last) <= BAND_ENTRIES:
+                    while until < len(portions):
+                        band = band_of(matrix.ticks, ranges, matrix.fixed, begin, portions[until].last)
+                        if matrix.groups * len(band) * band.width > BAND_ENTRIES:
+                            break
                         until += 1
                     sums = matrix.sums(prepared, begin, portions[until - 1].last, pool, threads)
                 window = matrix.values(prepared, sums, begin, end, pool)
@@ -263,27 +270,18 @@ def _portions(asked: MatrixWindows, groups: int, matches: int) -> Iterator[_Port
         begin = end
 
 
-def _member(join: PlannedJoin, components: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
-    moved = [[components[side].index(component) for component in join.join.sides[side].components] for side in (0, 1)]
-    folded = tuple(_moved(component, moved) for component in join.join.folded)
-    terms = Terms(replace(types, folded=join.components), _BOTH)
-    return _Member(join, folded, terms, terms.all_of(folded))
-
-
 def _moved(folded: Folded, numbers: Sequence[Sequence[int]]) -> Folded:
     """Return the component with other numbers for the components of both sides."""
 
     def every(components: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(numbers[side][component] for side, component in enumerate(components))
 
-    def product(product: Product) -> Product:
-        return Product(product.sign, every(product.factors))
-
     match folded:
         case SideComponent(side=side, component=component, weights=weights):
             return SideComponent(side, numbers[side][component], every(weights))
         case SumOfProducts(products=products, counted=counted):
-            return SumOfProducts(tuple(map(product, products)), None if counted is None else product(counted))
+            signed = tuple(replace(product, factors=every(product.factors)) for product in products)
+            return SumOfProducts(signed, None if counted is None else replace(counted, factors=every(counted.factors)))
     raise AssertionError("a matrix folds no extrema of both sides")
 
 

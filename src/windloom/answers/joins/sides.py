@@ -33,10 +33,6 @@ class Ends:
     count: int
 
     @property
-    def after(self) -> int:
-        return self.first - 1
-
-    @property
     def until(self) -> int:
         return self.first + (self.count - 1) * self.slide
 
@@ -57,11 +53,9 @@ class HeldTrees:
         key = (place.set, place.tree)
         with self._lock:
             if key not in self._made:
-                partial_set = self._plan.sets[place.set]
-                cells = self._cells.get(place.set)
-                self._made[key] = TreeCells(
-                    partial_set, partial_set.trees[place.tree], no_cells(partial_set) if cells is None else cells
-                )
+                partial_set, cells = self._plan.sets[place.set], self._cells.get(place.set)
+                cells = no_cells(partial_set) if cells is None else cells
+                self._made[key] = TreeCells(partial_set, partial_set.trees[place.tree], cells)
             return self._made[key]
 
 
@@ -76,13 +70,11 @@ def side_rows(
     trees_cells: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]
 ) -> SideRows:
     """Return the rows of a side whose windows end at these ends."""
-    windows = make_windows(trees_cells.partial_set, [planned], [(ends.after, ends.until)], landmarks, {})
+    windows = make_windows(trees_cells.partial_set, [planned], [(ends.first - 1, ends.until)], landmarks, {})
     groups = slice(0, trees_cells.cells.groups)
     located = trees_cells.located(windows, groups, None)
     combined = trees_cells.combine(windows, groups, located.lanes)
-    positions = {
-        planned_component.component: i for i, planned_component in enumerate(trees_cells.partial_set.components)
-    }
+    positions = {each.component: i for i, each in enumerate(trees_cells.partial_set.components)}
     runs = trees_cells.list_rows(windows, groups, located.lanes).lanes
 
     values: list[WindowValues | ListedRows] = []

@@ -52,13 +52,16 @@ Matches = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
 class ListFold:
-    """The lists of `owner`, each counted as often as `times` says for the row of `other` that it meets.
+    """The lists of one side, each counted as often as the weights say for the row of the other side that it meets.
 
     Holistic aggregates of a join are answered from these lists, added up over all matches.
     """
 
-    def __init__(self, lists: ListedRows, owner: Partner, other: Partner, times: NDArray[np.int64], rows: int) -> None:
-        self._held, self._owner, self._other, self._times = lists, owner, other, times
+    def __init__(self, term: ValueTerm, family: Family, parent: Partner, child: Partner, rows: int) -> None:
+        self._owner, self._other = (parent, child) if term.operand[0] in parent.sides else (child, parent)
+        lists = self._owner.held(ValueTerm(term.operand, restricted(term.weights, self._owner.sides)))
+        assert isinstance(lists, ListedRows)
+        self._held, self._times = lists, _times(term, family, self._other).astype(np.int64, copy=False)
         self._made = Lists(np.zeros(rows + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
         self._pending: list[Matches] = []
 
@@ -114,7 +117,7 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
             return _AnyKnown(operands, parent, child, rows)
         case ValueTerm(operand=(side, component)):
             family = terms.types.sides[side][component].family
-            return (_list_fold if family.is_list else _Combined)(term, family, parent, child, rows)
+            return (ListFold if family.is_list else _Combined)(term, family, parent, child, rows)
         case Extreme(left=left, right=right):
             if left[0] in parent.sides and right[0] in parent.sides:
                 return _CarriedExtreme(term, parent, child, rows)
@@ -198,7 +201,11 @@ class _FloatProducts:
         self.first, self.second, self.left = parent, child, left
         self.right: object = right
         if not isinstance(right, AddFloat):
-            self.right = child.once(("floats", operands), partial(_as_floats, right))
+            # As doubles if that is exact, otherwise as pairs of doubles.
+            doubles = (
+                child.once(("doubles", operands), partial(as_doubles, right)) if isinstance(right, AddInt) else None
+            )
+            self.right = child.once(("floats", operands), partial(as_floats, right)) if doubles is None else doubles
         self.known = known_of(operands, parent), known_of(operands, child)
         self.out = AddFloat(np.zeros(rows), np.zeros(rows))
 
@@ -210,12 +217,6 @@ class _FloatProducts:
 
     def done(self) -> Number:
         return self.out
-
-
-def _as_floats(numbers: AddInt | Int128) -> AddFloat | NDArray[np.float64]:
-    """Return the numbers as doubles if that is exact, otherwise as pairs of doubles."""
-    doubles = as_doubles(numbers) if isinstance(numbers, AddInt) else None
-    return as_floats(numbers) if doubles is None else doubles
 
 
 class _AnyKnown:
@@ -253,13 +254,6 @@ class _Combined:
 
     def done(self) -> Held:
         return HeldValue(self.out, self.held.dictionary)
-
-
-def _list_fold(term: ValueTerm, family: Family, parent: Partner, child: Partner, rows: int) -> ListFold:
-    owner, other = (parent, child) if term.operand[0] in parent.sides else (child, parent)
-    lists = owner.held(ValueTerm(term.operand, restricted(term.weights, owner.sides)))
-    assert isinstance(lists, ListedRows)
-    return ListFold(lists, owner, other, _times(term, family, other).astype(np.int64, copy=False), rows)
 
 
 class _CarriedExtreme:

@@ -130,18 +130,11 @@ def restricted(operands: Operands, sides: frozenset[int]) -> Operands:
     return tuple(operand for operand in operands if operand[0] in sides)
 
 
-def joined(*operands: tuple[int, int]) -> Operands:
-    return tuple(sorted(operands))
-
-
 def corner_terms(end: tuple[int, int, int], weights: Operands) -> tuple[ValueTerm, ValueTerm, PresenceTerm]:
     """Return the lowest and highest value at one end of an extreme, and whether there is one."""
     side, low, high = end
-    return (
-        ValueTerm((side, low), weights),
-        ValueTerm((side, high), weights),
-        PresenceTerm(joined((side, low), *weights)),
-    )
+    every = tuple(sorted(((side, low), *weights)))
+    return ValueTerm((side, low), weights), ValueTerm((side, high), weights), PresenceTerm(every)
 
 
 class Terms:
@@ -161,19 +154,16 @@ class Terms:
                 return self.carried(folded)
             case SumOfProducts():
                 products = tuple(FactorTerms(self._operands(product.factors)) for product in folded.products)
-                return (
-                    products
-                    if folded.counted is None
-                    else (*products, PresenceTerm(self._operands(folded.counted.factors)))
-                )
+                counted = folded.counted
+                return products if counted is None else (*products, PresenceTerm(self._operands(counted.factors)))
             case Corner():
                 return (self.extreme(number, folded),)
 
     def carried(self, folded: SideComponent) -> tuple[Term, ...]:
         """Return its values, and whether there is one; lists need only the values, because an empty list shows it."""
-        operand, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
+        operand, weights = (folded.side, folded.component), self._operands(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
-        every = joined(operand, *weights)
+        every = tuple(sorted((operand, *weights)))
         if planned.family.is_list:
             return (ValueTerm(operand, weights),)
         # A product can hold sums and counts.
@@ -184,15 +174,13 @@ class Terms:
     def extreme(self, number: int, folded: Corner) -> Extreme:
         planned = self.types.folded[number]
         assert planned.argument_type is not None
-        weights = self._weights(folded.weights, folded.left[0], folded.right[0])
+        weights = self._operands(folded.weights, folded.left[0], folded.right[0])
         lowest = planned.component.kind == "min"
         return Extreme(folded.operator, folded.left, folded.right, weights, lowest, planned.argument_type)
 
-    def _operands(self, components: tuple[int, ...]) -> Operands:
-        return tuple((side, component) for side, component in enumerate(components) if side in self.sides)
-
-    def _weights(self, components: tuple[int, ...], *without: int) -> Operands:
-        return tuple(operand for operand in self._operands(components) if operand[0] not in without)
+    def _operands(self, components: tuple[int, ...], *without: int) -> Operands:
+        sides = self.sides.difference(without)
+        return tuple((side, component) for side, component in enumerate(components) if side in sides)
 
     def is_float(self, operands: Operands) -> bool:
         """Return whether one of the operands is a sum of floats, so that their product is a float."""
@@ -202,22 +190,14 @@ class Terms:
         """Return the terms over a relation of some sides that a fold needs to compute a term over more sides."""
         match term:
             case FactorTerms(of=operands):
-                restricted_operands = restricted(operands, sides)
+                factors = FactorTerms(restricted(operands, sides))
                 # Zero times infinity is NaN, but no value times infinity is no value.
-                return (
-                    (FactorTerms(restricted_operands), PresenceTerm(restricted_operands))
-                    if self.is_float(operands)
-                    else (FactorTerms(restricted_operands),)
-                )
+                return (factors, PresenceTerm(factors.of)) if self.is_float(operands) else (factors,)
             case PresenceTerm(of=operands):
                 return (PresenceTerm(restricted(operands, sides)),)
             case ValueTerm(operand=operand, weights=weights):
-                restricted_operands = restricted(weights, sides)
-                return (
-                    (ValueTerm(operand, restricted_operands),)
-                    if operand[0] in sides
-                    else (FactorTerms(restricted_operands),)
-                )
+                weights = restricted(weights, sides)
+                return (ValueTerm(operand, weights) if operand[0] in sides else FactorTerms(weights),)
             case Extreme():
                 weights = restricted(term.weights, sides)
                 ends = [end for end in (term.left, term.right) if end[0] in sides]
@@ -305,18 +285,17 @@ def flags_or_none(flags: Flags) -> Flags | None:
 
 def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
     """Return one row of a term for a row without a match: NULL, which only COUNT(*) counts."""
+    sides = terms.types.sides
     match term:
         case FactorTerms(of=operands):
-            count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in operands))
+            count = int(all(sides[side][component].component == COUNT_STAR for side, component in operands))
             if isinstance(like, AddFloat):
                 return AddFloat(np.zeros(1), np.zeros(1))
             if isinstance(like, Int128):
                 return Int128(np.zeros(1, np.int64), np.array([count], np.uint64))
             return AddInt(np.array([count], np.int64))
         case PresenceTerm(of=operands):
-            return np.array(
-                [all(terms.types.sides[side][component].component == COUNT_STAR for side, component in operands)]
-            )
+            return np.array([all(sides[side][component].component == COUNT_STAR for side, component in operands)])
         case ValueTerm():
             if isinstance(like, ListedRows):
                 nowhere = np.zeros(1, np.int32)

@@ -94,17 +94,15 @@ class TupleMatrix:
         moving = 1 - self.fixed
         return max(1.0, self._meeting) * sizes[0] * sizes[1] < LIMIT and self._most[moving] * sizes[moving] < NARROW
 
-    def band_entries(self, first: tuple[int, int], last: tuple[int, int]) -> int:
-        """Return how many entries the band of these slices has."""
-        band = band_of(self.ticks, self._ranges, self.fixed, first, last)
-        return self.groups * len(band) * band.width
-
     def sums(
         self, wanted: TupleTerms, first: tuple[int, int], last: tuple[int, int], pool: Executor | None, threads: int
     ) -> Sums:
         """Return sums over the slices `first : last` of both sides. Successive calls must move forward in time."""
         band = band_of(self.ticks, self._ranges, self.fixed, first, last)
-        sides = [self._side(side, first[side], last[side]) for side in (0, 1)]
+        sides = []
+        for side, keyed in enumerate(self._keyed):
+            tuples_between(keyed.bounds, keyed.records, first[side], last[side], *self._cursors[side])
+            sides.append(TupleSide(*self._cursors[side], keyed.records, first[side], last[side] - first[side]))
         both, pairs = (sides[self.fixed], sides[1 - self.fixed]), (self._pairs[self.fixed], self._pairs[1 - self.fixed])
         entries = self.groups * len(band) * band.width
         walked = len(self._keyed[self.fixed]) * band.width
@@ -140,11 +138,6 @@ class TupleMatrix:
         rows, columns = ((first[side] - sums.first[side], last[side] - sums.first[side]) for side in (fixed, moving))
         whole = sums.whole.matrices(rows, columns)
         return MatrixWindow({**whole, **dict.fromkeys(wanted.known)}, shape, first, fixed)
-
-    def _side(self, side: int, first: int, last: int) -> TupleSide:
-        keyed = self._keyed[side]
-        tuples_between(keyed.bounds, keyed.records, first, last, *self._cursors[side])
-        return TupleSide(*self._cursors[side], keyed.records, first, last - first)
 
 
 class TupleTerms:

@@ -54,10 +54,12 @@ def near_blocks(plan: Plan, asked: ReportedWindows, join: NearJoin, sides: Seque
     """Yield the pairs that a span reports, some at a time."""
     planned, span = asked.planned, asked.span
     (selection,) = planned.rows.selections
-    left, right = (
-        _needed(near_tuples, needed_from(planned.rows, strand.window, span), needed_until(span))
-        for near_tuples, strand in zip(sides, selection.strands, strict=True)
-    )
+    needed = []
+    for side_tuples, strand in zip(sides, selection.strands, strict=True):
+        ticks, begin = side_tuples.ticks, needed_from(planned.rows, strand.window, span)
+        inside = (ticks >= begin) & (ticks < needed_until(span))
+        needed.append(side_tuples if inside.all() else side_tuples.take(np.flatnonzero(inside)))
+    left, right = needed
     for rows, others in _pairs(left, right, join, span):
         near_tuples, other = left.take(rows), right.take(others)
         earlier, later = np.minimum(near_tuples.ticks, other.ticks), np.maximum(near_tuples.ticks, other.ticks)
@@ -71,11 +73,6 @@ def near_blocks(plan: Plan, asked: ReportedWindows, join: NearJoin, sides: Seque
             for (side, name), (_, kind) in zip(join.columns, shape.columns, strict=True):
                 arrays.append((near_tuples, other)[side].columns[name].take(chosen).cast(arrow_type(kind)))
             yield block_of(planned, shape, arrays)
-
-
-def _needed(near_tuples: NearTuples, begin: int, end: int) -> NearTuples:
-    inside = (near_tuples.ticks >= begin) & (near_tuples.ticks < end)
-    return near_tuples if inside.all() else near_tuples.take(np.flatnonzero(inside))
 
 
 def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -> Iterator[tuple[Ints, Ints]]:

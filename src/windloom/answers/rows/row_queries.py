@@ -32,8 +32,8 @@ from windloom.state.cells import (
     number_groups,
 )
 from windloom.state.frontiers import Inputs
-from windloom.state.plan_change import rows_since
-from windloom.state.state import CellCoverage, State
+from windloom.state.plan_change import covered_after, rows_since
+from windloom.state.state import State
 from windloom.state.tuple_store import (
     NO_ROUND,
     ReportedWindows,
@@ -58,8 +58,7 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
     keys = [as_array(table.column(1)).cast(pa.int64()), *columns]
     fields = iter(table.columns[2 + len(kinds) :])
     return CellsBuilder.of_rows(keys, as_integers(table.column(0))).build(
-        lift(planned_component, [next(fields) for _ in planned_component.fields])
-        for planned_component in planned.components
+        lift(component, [next(fields) for _ in component.fields]) for component in planned.components
     )
 
 
@@ -207,27 +206,19 @@ def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
     return replace(state, since=since, summaries=summaries, reported=reported)
 
 
-def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
+def columns_of(partial_set: PartialSet) -> set[str]:
     """Return the columns of its stream that a set is made from."""
-    read = [
-        *partial_set.group_by,
-        *(expression for planned in partial_set.components for expression in planned.component.expressions),
-    ]
-    read += [] if partial_set.predicate is None else [partial_set.predicate.expression]
-    return tuple(sorted({column for expression in read for column in expression.columns}))
+    expressions = [each for planned in partial_set.components for each in planned.component.expressions]
+    expressions += [*partial_set.group_by, *([partial_set.predicate.expression] if partial_set.predicate else [])]
+    return {column for expression in expressions for column in expression.columns}
 
 
 def set_since(partial_set: PartialSet, kept: TupleStores) -> int | None:
     """Return the tick from which kept tuples hold all that a set needs; None if they do not hold it."""
     if partial_set.stream not in kept or partial_set.counted_by is not None:
         return None
-    return kept[partial_set.stream].since(
-        columns_of(partial_set), None if partial_set.predicate is None else partial_set.predicate.sql
-    )
-
-
-def history_from(since: int) -> CellCoverage:
-    return CellCoverage() if since == TICK_MIN else CellCoverage(since)
+    predicate = partial_set.predicate
+    return kept[partial_set.stream].since(columns_of(partial_set), None if predicate is None else predicate.sql)
 
 
 def sets_since(sets: Iterable[PartialSet], kept: TupleStores) -> Mapping[str, int] | None:
@@ -248,14 +239,9 @@ def rows_question(
 
     Returns None if tuples that it reads are not kept, and no windows to ask for if none is complete.
     """
-    after = TICK_MIN
-    for strand in planned.rows.strands:
-        tuples, condition = kept.get(strand.stream), strand.condition
-        since = None if tuples is None else tuples.since(strand.columns, None if condition is None else condition.sql)
-        if since is None:
-            return None
-        if since != TICK_MIN:
-            after = max(after, life_of(strand.window).after_since(strand.window, since))
+    after = covered_after(planned, kept)
+    if after is None:
+        return None
     span = row_span(planned.query.window, after, closed, NO_ROUND)
     first = None if after == TICK_MIN else after - planned.query.window.range_ticks + 1
     return (None if span is None else ReportedWindows(planned, span)), first

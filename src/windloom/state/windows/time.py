@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from windloom.model.arrays import Ints, Mask
@@ -18,32 +16,28 @@ from windloom.state.state import CellCoverage, State
 from windloom.state.windows.lifecycle import ReportProgress, RetainedCells, RoundBounds, WindowLifecycle
 
 
-def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
-    """Merge cells before `tick` into one per group from each landmark to the next; drop those before all landmarks.
-
-    Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these need not
-    be kept apart, and the state does not grow with the stream.
-    """
-    edges = np.unique(np.array(list(starts), np.int64))
-    folded = cells.starts < tick
-    landmark_index = np.searchsorted(edges, cells.starts, side="right") - 1
-    moved = np.where(folded & (landmark_index >= 0), edges[landmark_index], cells.starts)
-    folded_cells = cells if (moved == cells.starts).all() else CellsBuilder.of_cells(cells, moved).build(cells.lifted)
-    return keep_from(folded_cells, min(int(edges[0]), tick))
-
-
 class TimeLife(WindowLifecycle):
     def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
-        """Keep cells that a window that ends later may cover, or that are history; landmarks fold theirs."""
+        """Keep cells that a window that ends later may cover, or that are history.
+
+        Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these are
+        merged into one per group from each landmark to the next, and the state does not grow with the stream.
+        """
         closed, needed_from = turn.closed_of(partial_set), _needed_from(partial_set, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return RetainedCells(cells, history)
         folded_at = [
             turn.landmarks[planned.name].start for planned in partial_set.queries if planned.name in turn.landmarks
         ]
+        kept_from = needed_from
         if folded_at and closed < TICK_MAX:
-            return RetainedCells(fold_behind(cells, needed_from, folded_at), history.forget(needed_from))
-        return RetainedCells(keep_from(cells, needed_from), history.forget(needed_from))
+            edges, starts = np.unique(np.array(folded_at, np.int64)), cells.starts
+            index = np.searchsorted(edges, starts, side="right") - 1
+            moved = np.where((starts < needed_from) & (index >= 0), edges[index], starts)
+            if (moved != starts).any():
+                cells = CellsBuilder.of_cells(cells, moved).build(cells.lifted)
+            kept_from = min(int(edges[0]), needed_from)
+        return RetainedCells(keep_from(cells, kept_from), history.forget(needed_from))
 
     def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
         return np.asarray(cells.starts >= _needed_from(partial_set, turn))
