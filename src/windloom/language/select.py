@@ -58,7 +58,8 @@ def read_query(
     body, clause = cut_emit(header.select, source)
     try:
         written = read_written(body, source)
-        statement = taken_apart(written.tokens) if isinstance(written, Select) and written.is_plain else None
+        is_plain = isinstance(written, Select) and written.reports is None and written.distinct is None
+        statement = taken_apart(written.tokens) if is_plain else None
         if statement is None or asks_rows(statement):
             query = read_rows(name, written, taken_apart, source, text)
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -50,11 +49,6 @@ _MEANING = {
 _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
-def is_function(spark: SparkSession, name: str) -> bool:
-    """Return whether Spark knows a function with this name."""
-    return bool(spark.catalog.functionExists(name))
-
-
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
 
@@ -71,11 +65,6 @@ def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
     return spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in stream.columns.items()}))
-
-
-def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
-    """Return all columns of several frames, qualified by their aliases, to ask Spark about types."""
-    return reduce(DataFrame.crossJoin, (frame.alias(alias) for alias, frame in frames))
 
 
 def expression_types(

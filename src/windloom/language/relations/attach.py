@@ -40,7 +40,14 @@ def _condition(nodes: Sequence[exp.Expr], names: Names, columns: Set[str], state
     terms = []
     for node in nodes:
         if isinstance(node, exp.EQ | exp.NullSafeEQ):
-            _check_key(node, names, statement)
+            # As for joins of streams, types that are known may differ only in their width.
+            sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
+            one, other = (operand_type(side.tree, names.stream.columns) for side in sides)
+            is_typed = one is not None and other is not None and one != other
+            if is_typed and (one.kind is not other.kind or one.kind not in _WIDTHS):
+                message = f"the keys of a join must have one type, and these are {one} and {other}"
+                hint = f"cast one of them, for example CAST(… AS {one.name.upper()})"
+                raise statement.error(message, node, hint)
             left, right = (
                 {found[0] for column in side.find_all(exp.Column) if (found := names.find_node(column)) is not None}
                 for side in (node.this, node.expression)
@@ -51,16 +58,6 @@ def _condition(nodes: Sequence[exp.Expr], names: Names, columns: Set[str], state
     conjunction = condition_of(sorted(terms, key=lambda term: term.sql))
     assert conjunction is not None, "a relation without a key has been refused"
     return conjunction
-
-
-def _check_key(node: exp.EQ | exp.NullSafeEQ, names: Names, statement: Statement) -> None:
-    """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
-    sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
-    left, right = (operand_type(side.tree, names.stream.columns) for side in sides)
-    if left is None or right is None or left == right or (left.kind is right.kind and left.kind in _WIDTHS):
-        return
-    hint = f"cast one of them, for example CAST(… AS {left.name.upper()})"
-    raise statement.error(f"the keys of a join must have one type, and these are {left} and {right}", node, hint)
 
 
 def attach_relations(statement: Statement) -> Statement:

@@ -46,10 +46,6 @@ class Select:
     said: Token | None = None
     distinct: Token | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        return self.reports is None and self.distinct is None
-
 
 @dataclass(frozen=True, slots=True)
 class CombinedSelects:

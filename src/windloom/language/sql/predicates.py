@@ -102,7 +102,9 @@ class _PredicateReader:
             return self._in(node, wanted)
         if type(node) in _OPERATORS:
             return self._compare(_OPERATORS[type(node)], node.this, node.expression, wanted)
-        return self._like(node, wanted) if isinstance(node, _LIKES) else self._opaque(node, wanted)
+        if isinstance(node, _LIKES):
+            return self._like(node, wanted)
+        return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     # Comparisons ------------------------------------------------------------------------------------------------
 
@@ -154,7 +156,7 @@ class _PredicateReader:
             # Literals of one type mean the same in any order.
             node = node.copy()
             node.set("expressions", sorted({item.sql(): item for item in items}.values(), key=str))
-        return self._opaque(node, wanted)
+        return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
         left, right = inside(node.this), inside(node.expression)
@@ -197,9 +199,6 @@ class _PredicateReader:
             node = node.copy()
             (node.this if isinstance(node, exp.Escape) else node).set("negate", None)
             wanted = not wanted
-        return self._opaque(node, wanted)
-
-    def _opaque(self, node: exp.Expr, wanted: bool) -> Formula:
         return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _condition(self, node: exp.Expr) -> Subject:
