@@ -53,15 +53,6 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
 
 
-def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
-    """Return groups of columns that an expression cannot tell apart: case does not matter, unless the session minds."""
-    is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    names_by_key: dict[str, list[str]] = {}
-    for name in frame.columns:
-        names_by_key.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
-    return [names for names in names_by_key.values() if len(names) > 1]
-
-
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
     return spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in stream.columns.items()}))

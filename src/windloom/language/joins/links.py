@@ -186,10 +186,27 @@ class Linker:
         return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
 
     def _cyclic(self, cluster: JoinCluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
-        sides = _core(
-            {side: {id(key_class) for key_class in shared if side in key_class.members} for side in cluster.members},
-            residual,
-        )
+        """Return the error for sides that form circles: those left without ears, as by Graham, Yu and Özsoyoğlu."""
+        keys = {
+            side: {
+                *(id(key_class) for key_class in shared if side in key_class.members),
+                *(id(conjunct) for conjunct in residual if side in conjunct.sides),
+            }
+            for side in cluster.members
+        }
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for side, own_keys in list(keys.items()):
+                others = [each for other, each in keys.items() if other != side]
+                alone = {key for key in own_keys if not any(key in each for each in others)}
+                own_keys -= alone
+                is_changed |= bool(alone)
+                if any(own_keys <= each for each in others):
+                    del keys[side]
+                    is_changed = True
+                    break
+        sides = frozenset(keys)
         conditions = [each for key_class in shared for each in key_class.written] + residual
         last = [
             conjunct for conjunct in cluster.conditions if conjunct in conditions and len(conjunct.sides & sides) > 1
@@ -292,25 +309,3 @@ class Linker:
             names = ", ".join(f"'{self._names.labels[side]}'" for side in sorted(conjunct.sides))
             hint = "conditions of a join are about one stream or about two"
             raise self._statement.error(f"this condition is about {names} at once", conjunct.node, hint)
-
-
-def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
-    """Return the sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
-    keys = {
-        side: {*own_keys, *(id(conjunct) for conjunct in residual if side in conjunct.sides)}
-        for side, own_keys in keys.items()
-    }
-    changed = True
-    while changed:
-        changed = False
-        for side, own_keys in list(keys.items()):
-            others = [each for other, each in keys.items() if other != side]
-            alone = {key for key in own_keys if not any(key in each for each in others)}
-            if alone:
-                own_keys -= alone
-                changed = True
-            if any(own_keys <= each for each in others):
-                del keys[side]
-                changed = True
-                break
-    return frozenset(keys)

@@ -106,7 +106,8 @@ class SelectionReader:
     def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
         self._statement = statement
         # The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged.
-        sources = statement.clause.sides if statement.is_join else statement.clause.sources
+        is_join = isinstance(statement.names, JoinNames)
+        sources = statement.clause.sides if is_join else statement.clause.sources
         rights = [source for source in sources if source.joined is not None and source.joined.is_right]
         if rights and len(statement.clause.named) > 2:
             assert rights[0].joined is not None

@@ -180,10 +180,6 @@ class FromClause:
         return self.sources[0]
 
     @property
-    def is_join(self) -> bool:
-        return len(self.sources) > 1
-
-    @property
     def named(self) -> tuple[FromSource, ...]:
         """The sources that FROM itself names."""
         return self.sources[: len(self.sources) - sum(len(exists.sources) for exists in self.exists)]

@@ -230,18 +230,17 @@ class _PredicateReader:
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
         """Return whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
-        kinds = [self._kind(node) for node in (left, right)]
-        return None not in kinds and kinds[0] == kinds[1]
-
-    def _kind(self, node: exp.Expr) -> TypeKind | None:
-        column = self.names.find_node(node)
-        if column is not None and not column[1]:
-            kind = self.names.stream.columns[column[0]].kind
-            return None if kind in (TypeKind.DECIMAL, TypeKind.OTHER) else kind
-        text = str(node.this) if isinstance(node, exp.Literal) else ""
-        if text.startswith("'"):
-            return TypeKind.STRING
-        return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
+        kinds: list[TypeKind | None] = []
+        for node in (left, right):
+            column = self.names.find_node(node)
+            text = str(node.this) if isinstance(node, exp.Literal) else ""
+            if column is not None and not column[1]:
+                kinds.append(self.names.stream.columns[column[0]].kind)
+            elif text.startswith("'"):
+                kinds.append(TypeKind.STRING)
+            else:
+                kinds.append({"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0]))
+        return kinds[0] == kinds[1] and kinds[0] not in (None, TypeKind.DECIMAL, TypeKind.OTHER)
 
 
 def _is_literal(node: exp.Expr) -> bool:

@@ -11,7 +11,7 @@ from windloom.errors import QueryError, near_names
 from windloom.language.sql.binder import Binder, Scope
 from windloom.language.sql.from_clause import FromClause, cut_from_clause
 from windloom.language.sql.from_sources import FromSource
-from windloom.language.sql.join_names import JoinNames, joined_names
+from windloom.language.sql.join_names import joined_names
 from windloom.language.sql.names import Names
 from windloom.language.sql.syntax import parse_select, span_of
 from windloom.language.sql.terms import Term
@@ -75,10 +75,6 @@ class Statement:
     def stream(self) -> Stream:
         """The stream that it reads; for a join, the columns of all sources."""
         return self.names.stream
-
-    @property
-    def is_join(self) -> bool:
-        return isinstance(self.names, JoinNames)
 
     @property
     def where(self) -> exp.Expr | None:
@@ -151,7 +147,7 @@ def take_apart(
         items.append(Item(node, None, node) if alias is None else Item(node.this, alias.name, alias))
     # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
-    if clause.is_join:
+    if len(clause.sources) > 1:
         names: Names = joined_names(clause.sides, streams_of_sides, frozenset(aliases), own, source)
     else:
         first = clause.first

@@ -26,7 +26,6 @@ from windloom.answers.rows.row_queries import summarised
 from windloom.checkpoint.tuple_files import TICK
 from windloom.model.expression import Expression
 from windloom.model.rows import RowInput
-from windloom.model.stream import Stream
 from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan
 from windloom.spark.collect import collected, estimated_bytes
@@ -182,10 +181,9 @@ class JobSessions:
         self._sessions = {}
 
 
-def batch_views(
-    streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]
-) -> TupleViews:
+def batch_views(plan: Plan, frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]) -> TupleViews:
     """Return views of all tuples; raise if a tuple has no time."""
+    streams = {stream.name: stream for stream in plan.streams}
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:
