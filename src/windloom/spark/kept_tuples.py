@@ -79,11 +79,7 @@ class RoundFiles:
 
 @contextmanager
 def kept_beside(
-    plan: Plan,
-    scan: Scan,
-    frames: Mapping[str, DataFrame],
-    keeper: TupleKeeper | None,
-    files: RoundFiles | None,
+    plan: Plan, scan: Scan, frames: Mapping[str, DataFrame], keeper: TupleKeeper | None, files: RoundFiles | None
 ) -> Iterator[tuple[Scan, TupleKeeper | None]]:
     """Give the work that is left for Spark within the `with`: the scan, and the keeper of its tuples.
 
