@@ -24,10 +24,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True)
 class SinkWait:
-    """A round that waits for a sink: since when, for how many failed attempts, and why.
-
-    `patience` is the number of seconds after which the stream fails.
-    """
+    """A round that waits for a sink, until the stream fails after `patience` seconds."""
 
     sink: str
     round: int

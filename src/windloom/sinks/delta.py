@@ -115,10 +115,7 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Raise errors in the form that the stream understands; the next attempt opens the table again.
-
-        So it finds out whether the commit succeeded.
-        """
+        """Raise errors as the stream expects them; the next attempt opens the table again, to see the last commit."""
         try:
             yield
         except BaseException as error:

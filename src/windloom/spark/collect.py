@@ -78,10 +78,7 @@ class _Portions:
 
     @cached_property
     def _limit(self) -> int | None:
-        """The driver's limit in bytes, if there is one.
-
-        It is looked up only for results of several portions, because this is a call to the JVM.
-        """
+        """The driver's limit in bytes, if there is one: a call to the JVM, only for results of several portions."""
         jvm: Any = self._context._jvm
         text = self._context.getConf().get(_LIMIT, "1g") or "1g"
         return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text)) or None

@@ -69,11 +69,8 @@ def take_rows(
     with ExitStack() as scope:
         for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
             stream = plan.stream(name)
-            tick, closed, frontier = (
-                tick_sql(stream),
-                state.frontiers.get(name, TICK_MIN),
-                frontiers.get(name, TICK_MIN),
-            )
+            tick, frontier = tick_sql(stream), frontiers.get(name, TICK_MIN)
+            closed = state.frontiers.get(name, TICK_MIN)
             is_in_time = f"({tick} >= {closed}L OR NOT {_FRESH})"
             source = _source(spark, stream, frames.get(name), state.positions.waiting.get(name))
             own = [scan for scan in counted_scans(plan) if scan.stream == name]

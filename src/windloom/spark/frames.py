@@ -131,10 +131,8 @@ class OutputsOfTypes:
 
     @property
     def columns(self) -> dict[str, DataType]:
-        return {
-            **{f"__g{i}": kind for i, kind in enumerate(self.groups)},
-            **{f"__a{i}": kind for i, kind in enumerate(self.aggregates)},
-        }
+        groups = {f"__g{i}": kind for i, kind in enumerate(self.groups)}
+        return groups | {f"__a{i}": kind for i, kind in enumerate(self.aggregates)}
 
     @property
     def expressions(self) -> list[Expression]:

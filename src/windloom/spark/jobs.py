@@ -149,8 +149,7 @@ class SparkRelationJobs:
         return SeenFrame.of(frame)
 
     def size(self, frame: DataFrame, seen: SeenFrame) -> tuple[int | None, int | None]:
-        """Return rows and bytes of a version; rows are counted, by a job, only if later rounds are sure to recognise
-        it."""
+        """Return rows and bytes of a version; a job counts rows only if later rounds are sure to recognise it."""
         return (None if seen.files is None else frame.count()), known_bytes(frame)
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: DataFrame) -> TakenVersion:

@@ -299,10 +299,7 @@ def _environment() -> Iterator[None]:
 
 
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """Return CPU seconds of all threads of the JVM since it started; None if unknown, as in a remote session.
-
-    They depend less on other load than elapsed time does.
-    """
+    """Return CPU seconds of the JVM, which depend less on other load than elapsed time; None in a remote session."""
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None

@@ -53,9 +53,7 @@ class Equality:
 
 
 def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
-    """Return the conjuncts of a condition, in their order; their columns are qualified, so that they mean the same
-    later.
-    """
+    """Return the conjuncts of a condition, in their order, with qualified columns, so that they mean the same later."""
     conjuncts, pending = [], [node]
     while pending:  # chains lean to the left and can be long, so this is a loop, not a recursion
         part = inside(pending.pop())

@@ -43,9 +43,7 @@ class Folder:
         return tuple(folded.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
-        """Return an expression of one side; if rows may have no match there, the expression must be NULL for those
-        rows.
-        """
+        """Return an expression of one side; it must be NULL for rows that may have no match there."""
         term = self.builders[side].bind(node, place)
         if (
             side in self.nullable

@@ -104,10 +104,7 @@ class _Base:
 
 
 class _Attachment:
-    """Attaches relations one by one.
-
-    `_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used.
-    """
+    """Attaches relations one by one, by the conditions of each side (`_on`) and of WHERE that are not `_used` yet."""
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause

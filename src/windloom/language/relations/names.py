@@ -15,10 +15,7 @@ from windloom.model import Stream
 
 @dataclass(frozen=True, slots=True)
 class AttachedNames:
-    """A relation that a stream is enriched with, as a query calls it: by its alias, or by its name.
-
-    `prefix` qualifies its columns in the enriched stream.
-    """
+    """A relation that enriches a stream, as a query calls it; `prefix` qualifies its columns in the enriched stream."""
 
     relation: Stream
     qualifiers: tuple[str, ...]

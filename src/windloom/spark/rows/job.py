@@ -87,10 +87,7 @@ class TupleViews:
 
 
 def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
-    """Return the SQL of `window_start`, `window_end`, and the columns of a query as `c0, c1, …`.
-
-    Edges are ticks if `time` is None.
-    """
+    """Return the SQL of `window_start`, `window_end`, and columns `c0, c1, …`; edges are ticks if `time` is None."""
 
     def instant(ticks: str) -> str:
         return ticks if time is None else instant_sql(ticks, time)
