@@ -223,12 +223,7 @@ class ParquetStore(Sink):
         else:
             self._write_wide(answers.wide)
             sink.describe(answers.tables)
-        for path in list(self._work.rglob("*")):
-            if path.name.startswith(("_", ".")) and path.is_file():  # Spark writes it for itself
-                path.unlink()
-        for number, name in enumerate(self._names):
-            if not any((self._work / name).iterdir()):  # a table without rows has a schema too
-                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))
+        self._complete(round)
 
     def _write_wide(self, wide: WideAnswers) -> None:
         """Let Spark write answers that live on executors, one table after another, in few files."""
@@ -269,6 +264,15 @@ class ParquetStore(Sink):
         cause = error.__cause__ if isinstance(error, StorageError) else error
         if isinstance(cause, OSError):  # a full disk, a volume that went away
             raise _unwritable(self._out, cause) from cause
+
+    def _complete(self, round: int) -> None:
+        """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
+        for path in list(self._work.rglob("*")):
+            if path.name.startswith(("_", ".")) and path.is_file():
+                path.unlink()
+        for number, name in enumerate(self._names):
+            if not any((self._work / name).iterdir()):
+                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))
 
     def _publish(self) -> None:
         if not self._fills:

@@ -241,21 +241,20 @@ class PolynomialFactors:
 
     def _factor(self, side: int, monomial: Monomial) -> int:
         leaves = monomial.of(side)
-        if side == self._bearer(monomial):
-            leaves = [*leaves, *monomial.of(None)]
+        # One side bears the constants of the product.
+        bearers = [leaf.side for leaf in monomial.leaves if leaf.side is not None]
+        bears = side == min(bearers, default=self._polynomial.sides[0])
+        if bears:
+            leaves += monomial.of(None)
         if not leaves:
             return self._count(side)
-        term = self._typed(side, leaves, monomial)
+        term = self._typed(side, leaves, monomial, bears=bears)
         bound = {self._builders[side].bind(node, self._shown).sql for leaf in leaves for node in null_atoms(leaf.node)}
         others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in bound]
         where = condition_of([*self._filters.get(side, []), *others])
         return self._builders[side].keep(Component("sum", term.row_expression(), where=where))
 
-    def _bearer(self, monomial: Monomial) -> int:
-        """Return the side whose factor includes the constants of a product."""
-        return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
-
-    def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
+    def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial, *, bears: bool) -> Term:
         """Return the product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
         terms = [self._builders[side].bind(leaf.node, self._shown) for leaf in leaves]
@@ -264,7 +263,7 @@ class PolynomialFactors:
             parts = [as_decimal(leaf.kind) for leaf in leaves]
             precision, scale = sum(part.precision + 1 for part in parts) - 1, sum(part.scale for part in parts)
             missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
-            more = missing if side == self._bearer(monomial) else 0
+            more = missing if bears else 0
             if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
                 message = f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits"
                 raise self._statement.error(message, leaves[0].node, "use fewer digits, or doubles: CAST(… AS DOUBLE)")

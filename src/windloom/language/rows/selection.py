@@ -222,8 +222,7 @@ class SelectionReader:
         """Return the select list; the columns of the window are left out, because they are always reported first."""
         columns_by_name: dict[str, RowColumn] = {}
         for item in self._statement.items:
-            if self._statement.window_reference(item.node) is not None:
-                name = self._statement.window_reference(item.node)
+            if (name := self._statement.window_reference(item.node)) is not None:
                 if item.alias is not None and item.alias.lower() != name:
                     hint = "the first columns are always window_start and window_end; leave the alias out"
                     raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
