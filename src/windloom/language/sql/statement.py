@@ -89,13 +89,10 @@ class Statement:
         return list(group.expressions) if group else []
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
-        return self.source.error(message, self.span(node), hint)
+        return self.source.error(message, span_of(node, Span.of(self.clause.rest[:1])), hint)
 
     def bind(self, node: exp.Expr, scope: Scope) -> Term:
         return Binder(scope, self.source, Span.of(self.clause.rest[:1])).bind(node)
-
-    def span(self, node: exp.Expr) -> Span:
-        return span_of(node, Span.of(self.clause.rest[:1]))
 
     def window_reference(self, node: exp.Expr) -> str | None:
         """Return the names that a reference to the window may have; None if the node is not such a reference."""

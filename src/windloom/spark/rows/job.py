@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -89,9 +90,7 @@ class TupleViews:
 def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
     """Return the SQL of `window_start`, `window_end`, and columns `c0, c1, …`; edges are ticks if `time` is None."""
 
-    def instant(ticks: str) -> str:
-        return ticks if time is None else instant_sql(ticks, time)
-
+    instant = str if time is None else partial(instant_sql, kind=time)
     planned, question = asked.planned, _question(asked, views, instant)
     if planned.is_aggregated:
         return answers_sql(question, planned)

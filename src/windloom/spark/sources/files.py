@@ -132,7 +132,8 @@ class LocalFiles:
 
     def paths(self) -> list[str] | None:
         """Return the files in Spark's order; None if Spark would not read them now, because it holds their rows."""
-        if _converts(self.frame.sparkSession) or _is_persisted(self.frame):
+        is_converted = self.frame.sparkSession.conf.get(_CONVERSION, "false") == "true"
+        if is_converted or _is_persisted(self.frame):
             return None
         return _paths(self.frame.sparkSession, self.location)
 
@@ -155,7 +156,7 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
     """
     try:
         query = str(spark.sparkContext.getLocalProperty(_QUERY_ID))
-        if depths.get(query, 0) is None or _converts(spark):
+        if depths.get(query, 0) is None or spark.conf.get(_CONVERSION, "false") == "true":
             return None
         plan = spark._jsparkSession.streams().get(query).streamingQuery().lastExecution().analyzed()
         if query not in depths:
@@ -170,10 +171,6 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
         return None if depths[query] is None else _paths(spark, plan.relation().location())
     except Exception:  # these are internals of Spark, so any step may be missing
         return None
-
-
-def _converts(spark: SparkSession) -> bool:
-    return str(spark.conf.get(_CONVERSION, "false")) == "true"
 
 
 def _paths(spark: SparkSession, location: Any) -> list[str] | None:
