@@ -16,7 +16,7 @@ from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.api import DataFrame
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import column_types, columns_of_one_name
+from windloom.spark.frames import column_types
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
@@ -128,8 +128,12 @@ def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> N
 
 def check_columns(title: str, frame: DataFrame, declared: Stream | None) -> None:
     """Raise if the data has two columns of one name; of declared data, only the declared columns matter."""
-    for names in columns_of_one_name(frame):
-        if declared is None or declared.find_column(names[0]) is not None:
+    is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    names_by_key: dict[str, list[str]] = {}
+    for name in frame.columns:
+        names_by_key.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
+    for names in names_by_key.values():
+        if len(names) > 1 and (declared is None or declared.find_column(names[0]) is not None):
             first, second = names[:2]
             why = "names are compared without case" if first != second else "they have one name"
             raise WindloomError(

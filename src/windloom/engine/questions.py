@@ -15,10 +15,10 @@ from windloom.engine.loop import RoundLoop
 from windloom.engine.progress import instant
 from windloom.engine.snapshots import CommittedRound, RoundSnapshot, SnapshotAnswer
 from windloom.errors import WindloomError
+from windloom.model.clauses import Emits
 from windloom.model.query import Query
 from windloom.optimizer.facts import PlanningFacts
 from windloom.plan.plan import Plan
-from windloom.sinks.round_rows import refuse_emission
 
 #: The most times that an answer is repaired, if round after round is committed meanwhile.
 MOST_REPAIRS = 3
@@ -104,7 +104,12 @@ class Questions:
     def read(self, text: str) -> _Question:
         """Return the query of a text, planned by itself, with the estimates and options of the last round's plan."""
         query = self._queries.bind("ask", text)
-        refuse_emission(query)
+        if query.emission.kind is not Emits.FINAL:
+            raise WindloomError(
+                f"a question cannot have {query.emission}",
+                "it is answered once, with every window that is closed",
+                "leave EMIT out, or add the query to the stream",
+            )
         record = self._loop.committed.record or self._newest()
         known = PlanningFacts(estimates=record.estimates, ongoing=record.ongoing)
         return _Question(query, self._queries.plan_alone(query, known, record.options))

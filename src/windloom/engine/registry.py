@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 
 from windloom.aggregates.registry import FUNCTIONS
@@ -37,8 +38,6 @@ from windloom.spark.frames import (
     empty_frame,
     expression_types,
     has_usual_types,
-    is_function,
-    joined_frame,
 )
 from windloom.spark.sources.files import LocalFiles
 
@@ -142,7 +141,7 @@ class Registry:
             taken = "it was defined before"
         elif name in FUNCTIONS:
             taken = f"{name}() is an aggregate of windloom"
-        elif why_refused(name, 1) is not None or is_function(self._session(), name):
+        elif why_refused(name, 1) is not None or self._session().catalog.functionExists(name):
             taken = f"{name}() is a function of Spark SQL"
         if taken is not None:
             raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
@@ -339,8 +338,9 @@ class Registry:
                 self._types[ExpressionKey(relation, expression.sql)] = kind
         if unknown:
             frames = [self._frame(stream) for stream in streams]
-            is_joined = relation in self._joined
-            frame = joined_frame(list(zip(aliases, frames, strict=True))) if is_joined else frames[0]
+            if relation in self._joined:
+                frames = [frame.alias(alias) for alias, frame in zip(aliases, frames, strict=True)]
+            frame = reduce(DataFrame.crossJoin, frames)
             for sql, kind in expression_types(frame, unknown).items():
                 self._types[ExpressionKey(relation, sql)] = kind
 

@@ -63,11 +63,7 @@ class Catalog:
     relations: tuple[CatalogStream, ...] = ()
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
-        """Return all queries, checked against the streams given here and those of the catalog, in this order of
-        precedence.
-
-        Relations are among the streams.
-        """
+        """Return all queries, checked against these streams and relations, then against those of the catalog."""
         known = {each.stream.name: each.stream for each in (*self.streams, *self.relations)} | dict(streams or {})
         return tuple(query.parse(known) for query in self.queries)
 

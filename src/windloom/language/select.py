@@ -14,6 +14,7 @@ from windloom.language.clauses.urgency import cut_header
 from windloom.language.joins.read import read_join
 from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.read import Select, asks_rows, read_aggregated_rows, read_rows, read_written
+from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import RowScope
 from windloom.language.sql.predicates import analyse
 from windloom.language.sql.statement import Statement, take_apart, windowed
@@ -58,12 +59,14 @@ def read_query(
     body, clause = cut_emit(header.select, source)
     try:
         written = read_written(body, source)
-        statement = taken_apart(written.tokens) if isinstance(written, Select) and written.is_plain else None
+        statement = None
+        if isinstance(written, Select) and written.reports is None and written.distinct is None:
+            statement = taken_apart(written.tokens)
         if statement is None or asks_rows(statement):
             query = read_rows(name, written, taken_apart, source, text)
         else:
             statement = attach_relations(statement)
-            query = (_read_join if statement.is_join else _read)(name, statement, text)
+            query = (_read_join if isinstance(statement.names, JoinNames) else _read)(name, statement, text)
         return replace(with_emission(query, clause, source), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None

@@ -19,15 +19,7 @@ from windloom.errors import WindloomError
 from windloom.model.clauses import CHANGE, VALID_UNTIL, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports
-from windloom.sinks.current_tables import (
-    FOLDER,
-    EndsOf,
-    Expiring,
-    Update,
-    Versions,
-    changed_update,
-    early_update,
-)
+from windloom.sinks.current_tables import FOLDER, EndsOf, Expiring, Update, Versions, changed_update, early_update
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 from windloom.sinks.tables import plain
 from windloom.spark.sources.hadoop import absolute_place, is_remote

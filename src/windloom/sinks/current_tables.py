@@ -188,9 +188,7 @@ class Expiring:
     files: int
 
     def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
-        """Return the update for a round. `now` is the end of the last window: rows that end at `now` or before are
-        dropped.
-        """
+        """Return the update for a round; rows that end at `now`, the end of the last window, or before are dropped."""
         update, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
         divided, young = [], [rows]
         for file in table.files():

@@ -24,10 +24,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True)
 class SinkWait:
-    """A round that waits for a sink: since when, for how many failed attempts, and why.
-
-    `patience` is the number of seconds after which the stream fails.
-    """
+    """A round that waits for a sink, until the stream fails after `patience` seconds."""
 
     sink: str
     round: int
@@ -84,7 +81,7 @@ class Delivery:
                         figures = sink.write(round, answers) or {}
                     break
                 except SinkDownError as error:
-                    outage = outage or _Outage(name, round, self._patience)
+                    outage = outage or _Outage(name, round, time.monotonic(), datetime.now(UTC))
                     with watch("waiting"):
                         self._wait(outage, error)
             waited = {} if outage is None else {"waited": begun - outage.begun}
@@ -100,7 +97,18 @@ class Delivery:
         self._wake.notify_all()
 
     def _wait(self, outage: _Outage, error: SinkDownError) -> None:
-        pause, self.waiting = outage.wait(error)
+        """Wait until the next attempt; the last attempt is when patience ends."""
+        reason = f"{error.message}: {error.detail}" if error.detail else error.message
+        left = self._patience - (time.monotonic() - outage.begun)
+        if left <= 0:
+            lasted = f" for {duration_words(self._patience)}" if self._patience else ""
+            message = f"the sink '{outage.sink}' has been down{lasted}"
+            raise SinkGivenUpError(message, reason, error.hint or "bring it back") from error
+        outage.attempts += 1
+        pause, outage.pause = outage.pause, min(2 * outage.pause, _LONGEST_PAUSE)
+        pause = min(pause * random.uniform(0.8, 1.2), left)  # not all who wait for one server return at once
+        waits = outage.sink, outage.round, outage.since, outage.attempts
+        self.waiting = SinkWait(*waits, reason[:300], self._patience)
         try:
             self._on_wait(self.waiting)
             self._wake.wait_for(lambda: self._is_stopped, pause)
@@ -112,26 +120,16 @@ class Delivery:
             raise RoundStoppedError
 
 
+@dataclass(slots=True)
 class _Outage:
     """A sink that is down, from the first attempt that failed on."""
 
-    def __init__(self, sink: str, round: int, patience: float) -> None:
-        self.begun, self._since = time.monotonic(), datetime.now(UTC)
-        self._sink, self._round, self._patience = sink, round, patience
-        self._attempts, self._pause = 0, _FIRST_PAUSE
-
-    def wait(self, error: SinkDownError) -> tuple[float, SinkWait]:
-        """Return the seconds until the next attempt, and the wait; the last attempt is when patience ends."""
-        reason = f"{error.message}: {error.detail}" if error.detail else error.message
-        left = self._patience - (time.monotonic() - self.begun)
-        if left <= 0:
-            lasted = f" for {duration_words(self._patience)}" if self._patience else ""
-            message = f"the sink '{self._sink}' has been down{lasted}"
-            raise SinkGivenUpError(message, reason, error.hint or "bring it back") from error
-        self._attempts += 1
-        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-        wait = SinkWait(self._sink, self._round, self._since, self._attempts, reason[:300], self._patience)
-        return min(pause * random.uniform(0.8, 1.2), left), wait  # not all who wait for one server return at once
+    sink: str
+    round: int
+    begun: float
+    since: datetime
+    attempts: int = 0
+    pause: float = _FIRST_PAUSE
 
 
 def duration_words(seconds: float) -> str:

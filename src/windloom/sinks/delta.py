@@ -115,10 +115,7 @@ class DeltaSink(Sink):
 
     @contextmanager
     def _errors(self, name: str, *, is_start: bool = False) -> Iterator[None]:
-        """Raise errors in the form that the stream understands; the next attempt opens the table again.
-
-        So it finds out whether the commit succeeded.
-        """
+        """Raise errors as the stream expects them; the next attempt opens the table again, to see the last commit."""
         try:
             yield
         except BaseException as error:
@@ -126,17 +123,14 @@ class DeltaSink(Sink):
             # delta-rs raises a plain Exception for types that it does not know.
             if not isinstance(error, DeltaError | OSError) and type(error) is not Exception:
                 raise
-            raise self._failed(name, error, is_start) from error
-
-    def _failed(self, name: str, error: Exception, is_start: bool) -> WindloomError:
-        target = self._place(name)
-        facts = " ".join(_COLOURS.sub("", str(error)).partition("stack backtrace")[0].split())[:500]
-        if "No space left on device" in facts:
-            return full_disk(Path(target))
-        # Errors of an object store may be temporary, unless delta-rs itself refuses; errors of a directory are not.
-        is_away = isinstance(error, OSError) and "://" in target
-        if not is_start and (is_away or isinstance(error, CommitFailedError)):
-            return SinkDownError(f"the Delta table '{target}' does not take the round", facts, "restore access to it")
-        return WindloomError(
-            f"cannot write the Delta table '{target}'", facts, "restore access to it, or correct what it names"
-        )
+            target = self._place(name)
+            facts = " ".join(_COLOURS.sub("", str(error)).partition("stack backtrace")[0].split())[:500]
+            if "No space left on device" in facts:
+                raise full_disk(Path(target)) from error
+            # Errors of an object store may be temporary, unless delta-rs itself refuses; errors of a directory are not.
+            is_away = isinstance(error, OSError) and "://" in target
+            if not is_start and (is_away or isinstance(error, CommitFailedError)):
+                message = f"the Delta table '{target}' does not take the round"
+                raise SinkDownError(message, facts, "restore access to it") from error
+            hint = "restore access to it, or correct what it names"
+            raise WindloomError(f"cannot write the Delta table '{target}'", facts, hint) from error

@@ -46,8 +46,13 @@ class LiveSink(Sink):
                 del self._latest[name]
                 self._storage.delete(f"{name}.parquet")
                 continue
-            current = _standing(_last_rows(_followed(both, tables[name].rows), tables[name]), tables[name])
-            if name in fresh or current.num_rows < both[0].num_rows:
+            before = both[0].num_rows
+            if len(both) == 2 and tables[name].rows:
+                # All rows of a window come in one round. If it comes again (a crash), none may be there twice.
+                again = tables[name].rows.intersection(pc.unique(both[1]["query"]).to_pylist())
+                both[0] = both[0].filter(pc.invert(_is_of(both[0], list(again))))
+            current = _standing(_last_rows(pa.concat_tables(both), tables[name]), tables[name])
+            if name in fresh or current.num_rows < before:
                 self._latest[name] = current
                 file = io.BytesIO()
                 pq.write_table(current, file)
@@ -57,19 +62,6 @@ class LiveSink(Sink):
 
     def rows(self, table: str) -> pa.Table | None:
         return self._latest.get(table)
-
-
-def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
-    """Return the rows so far and the new rows of a round; of row queries that report rows in the round, only the new
-    ones.
-
-    All rows of a window come in one round. If the round comes again, after a crash, they must not be there twice.
-    """
-    if len(tables) == 2 and of_rows:
-        earlier, fresh = tables
-        again = pa.array(of_rows.intersection(pc.unique(fresh["query"]).to_pylist()), pa.string())
-        tables = [earlier.filter(pc.invert(pc.is_in(earlier["query"], value_set=again))), fresh]
-    return pa.concat_tables(tables)
 
 
 def _last_rows(rows: pa.Table, info: TableInfo) -> pa.Table:

@@ -107,10 +107,7 @@ class ParquetSink(Sink):
         return pa.concat_tables(tables) if tables else None
 
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
-        """Write the manifest, before the files: no reader finds a table that the manifest does not name.
-
-        Removed queries stay in it, as their answers do.
-        """
+        """Write the manifest before the files: it names every table, and removed queries too, as their answers stay."""
         is_changed = False
         for name, info in tables.items():
             entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})

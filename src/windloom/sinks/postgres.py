@@ -191,10 +191,7 @@ class PostgresSink(Sink):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Give a transaction that is committed at the end of the `with`.
-
-        An error closes the connection; the error that is raised shows whether to try again.
-        """
+        """Give a transaction that is committed at the end of the `with`; an error closes the connection."""
         try:
             if self._connection is not None:
                 try:  # a firewall may have dropped it between two rounds

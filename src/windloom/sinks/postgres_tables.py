@@ -105,18 +105,19 @@ class PostgresTable:
         )
 
     def copy(self) -> sql.Composed:
-        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(self._staging, self._column_names)
+        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+            self._staging, _names(name for name, _ in self.columns)
+        )
 
     def upsert(self) -> Iterator[sql.Composed]:
+        columns = _names(name for name, _ in self.columns)
         if self.groups is None:  # no key is needed: a round adds its rows once, in its transaction
             if self.has_windows:
                 yield sql.SQL(
                     "DELETE FROM {} AS old USING (SELECT DISTINCT query, window_end FROM {}) AS new"
                     " WHERE old.query = new.query AND old.window_end = new.window_end"
                 ).format(self.identifier, self._staging)
-            yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2}").format(
-                self.identifier, self._column_names, self._staging
-            )
+            yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2}").format(self.identifier, columns, self._staging)
             return
         others = [name for name, _ in self.columns if name not in self.key]
         changes = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others]
@@ -132,7 +133,7 @@ class PostgresTable:
                 self.identifier, self._staging, gone, sql.SQL(" AND ").join(same)
             )
         yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {5} ON CONFLICT ({3}) DO {4}").format(
-            self.identifier, self._column_names, self._staging, _names(self.key), action, stays
+            self.identifier, columns, self._staging, _names(self.key), action, stays
         )
 
     def about(self, query: str) -> str:
@@ -149,10 +150,6 @@ class PostgresTable:
             view, shown, self.identifier, sql.Literal(query)
         )
         yield sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(self.about(query)))
-
-    @property
-    def _column_names(self) -> sql.Composed:
-        return _names([name for name, _ in self.columns])
 
 
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:

@@ -17,7 +17,6 @@ from windloom.answers.emission.empty import empty_block, group_rows, group_schem
 from windloom.checkpoint.shards.pieces import Piece, PieceFolder
 from windloom.errors import WindloomError
 from windloom.model.clauses import ADDED_COLUMNS, Emits
-from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
 from windloom.plan.plan import Plan, Planned, Shape
 from windloom.rounds.step import StepCounts
@@ -149,16 +148,6 @@ def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa
     named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
     report, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
     return report.drop_columns("query")
-
-
-def refuse_emission(query: Query) -> None:
-    """Raise for a question with EMIT: it is answered once, and nothing is reported before or after it."""
-    if query.emission.kind is not Emits.FINAL:
-        raise WindloomError(
-            f"a question cannot have {query.emission}",
-            "it is answered once, with every window that is closed",
-            "leave EMIT out, or add the query to the stream",
-        )
 
 
 class RoundRows:

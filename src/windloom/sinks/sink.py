@@ -38,17 +38,12 @@ class TableInfo:
     asked: Mapping[str, Query] = field(default_factory=dict)
 
     def emitting(self, kind: Emits) -> list[str]:
-        """Return the queries with this emission: a row of EMIT CHANGES may be a deletion, one of EMIT EARLY a
-        withdrawal.
-        """
+        """Return the queries with this emission: rows of EMIT CHANGES may be deletions, of EMIT EARLY withdrawals."""
         return [name for name, query in self.asked.items() if query.emission.kind is kind]
 
 
 class RoundAnswers(Protocol):
-    """The answers of a round, made while they are read.
-
-    `tables` describes every table that the plan may fill.
-    """
+    """The answers of a round, made while they are read; `tables` describes every table that the plan may fill."""
 
     @property
     def tables(self) -> Mapping[str, TableInfo]: ...
@@ -105,10 +100,7 @@ class Sink(Protocol):
         ...
 
     def rows(self, table: str) -> pa.Table | None:
-        """Return the rows of a table that the sink holds, None if there are none yet.
-
-        Raises NotReadBackError if rows cannot be read back from the sink.
-        """
+        """Return the rows of a table, None if there are none yet; raise NotReadBackError if the sink cannot."""
         raise NotReadBackError(
             "the answers are not read back from here",
             "the sinks of the stream hand rows on to others",

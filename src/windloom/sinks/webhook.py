@@ -68,7 +68,18 @@ class Poster:
                 "the address of the webhook cannot be used", f"it is '{url}'", "write it as https://host/path"
             )
         self._url, self._timeout, self.place = url, timeout, parts.netloc.rpartition("@")[2]
-        self._token = None if token_file is None else _read_token(token_file)
+        self._token: str | None = None
+        if token_file is not None:
+            try:
+                token = Path(token_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "it is not text"
+                message = f"cannot read the token file '{token_file}' of the webhook"
+                raise WindloomError(message, why, "give a file that holds one token") from None
+            if not token or not token.isascii() or len(token.split()) != 1:
+                message = f"the token file '{token_file}' of the webhook holds no token"
+                raise WindloomError(message, "it must be one word", "write the token into it")
+            self._token = token
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def post(self, body: bytes, key: str) -> PostResult:
@@ -86,21 +97,6 @@ class Poster:
         except (OSError, http.client.HTTPException) as error:  # nobody there, no such host, no answer in time
             reason = getattr(error, "reason", error)
             return PostResult(None, str(reason) or type(error).__name__)
-
-
-def _read_token(file: str | Path) -> str:
-    try:
-        token = Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "it is not text"
-        raise WindloomError(
-            f"cannot read the token file '{file}' of the webhook", why, "give a file that holds one token"
-        ) from None
-    if not token or not token.isascii() or len(token.split()) != 1:
-        raise WindloomError(
-            f"the token file '{file}' of the webhook holds no token", "it must be one word", "write the token into it"
-        )
-    return token
 
 
 @dataclass(frozen=True, slots=True)

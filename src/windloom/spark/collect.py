@@ -52,7 +52,7 @@ def collected(frame: DataFrame, what: str, fetched: FetchResult | None = None) -
             with _large_batches(frame):
                 table = frame.toArrow()
         except (PySparkException, Py4JJavaError) as error:
-            if not _is_too_large(error):
+            if _LIMIT not in str(error):
                 raise
         else:
             if fetched is not None:
@@ -78,10 +78,7 @@ class _Portions:
 
     @cached_property
     def _limit(self) -> int | None:
-        """The driver's limit in bytes, if there is one.
-
-        It is looked up only for results of several portions, because this is a call to the JVM.
-        """
+        """The driver's limit in bytes, if there is one: a call to the JVM, only for results of several portions."""
         jvm: Any = self._context._jvm
         text = self._context.getConf().get(_LIMIT, "1g") or "1g"
         return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text)) or None
@@ -96,7 +93,7 @@ class _Portions:
             try:
                 table = self._fetch(range(first, first + size))
             except (PySparkException, Py4JJavaError) as error:
-                if not _is_too_large(error):
+                if _LIMIT not in str(error):
                     raise
                 if size == 1:
                     limit = "the driver's limit" if self._limit is None else f"{self._limit / 2**20:,.0f} MiB"
@@ -144,10 +141,6 @@ def estimated_bytes(frame: DataFrame) -> int | None:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:  # a remote session does not show its plan
         return None
-
-
-def _is_too_large(error: PySparkException | Py4JJavaError) -> bool:
-    return _LIMIT in str(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ one per stream, which fetches those that still wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> ScanResult:
         stream = plan.stream(scan.stream)
         # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
         frame = with_positions(frames[scan.stream], stream, scan.counted_by or ())
-        for table in _tuples(scan, stream, frame):
+        for table in collected(projected(scan, stream, frame), f"what is counted of stream '{stream.name}'"):
             table, ticks = timed_tuples(table)
             if ticks.untimed:
                 raise without_time(stream, ticks.untimed)
@@ -69,11 +69,8 @@ def take_rows(
     with ExitStack() as scope:
         for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
             stream = plan.stream(name)
-            tick, closed, frontier = (
-                tick_sql(stream),
-                state.frontiers.get(name, TICK_MIN),
-                frontiers.get(name, TICK_MIN),
-            )
+            tick, frontier = tick_sql(stream), frontiers.get(name, TICK_MIN)
+            closed = state.frontiers.get(name, TICK_MIN)
             is_in_time = f"({tick} >= {closed}L OR NOT {_FRESH})"
             source = _source(spark, stream, frames.get(name), state.positions.waiting.get(name))
             own = [scan for scan in counted_scans(plan) if scan.stream == name]
@@ -84,7 +81,8 @@ def take_rows(
             for scan in own:
                 before = counts[counting_of(scan)]
                 ripe = source.where(f"{tick} > {before.after}L AND {tick} < {frontier}L AND {is_in_time}")
-                for table in _tuples(scan, stream, _positioned(plan, ripe, stream, scan, before)):
+                positioned = projected(scan, stream, _positioned(plan, ripe, stream, scan, before))
+                for table in collected(positioned, f"what is counted of stream '{name}'"):
                     parts.append(take_tuples(plan, scan, table))
                     counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
             waits = source.where(f"{tick} >= {frontier}L AND {is_in_time}").drop(_FRESH)
@@ -101,10 +99,6 @@ def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waitin
     ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
     waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
     return waited if came is None else came.unionAll(waited.select(*came.columns))
-
-
-def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Table]:
-    return collected(projected(scan, stream, frame), f"what is counted of stream '{stream.name}'")
 
 
 def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: PositionCounts) -> DataFrame:

@@ -24,11 +24,7 @@ _HINTS = {
     "P0": "correct the data, or the condition that refuses it",
 }
 #: What to do about columns of files whose types Spark does not read, by words of its message.
-_TYPE_HINTS = {
-    "TIMESTAMP(NANOS": NANOSECONDS_HINT,
-    "(TIME(": TIME_HINT,
-    "[UNSUPPORTED_TIME_TYPE]": TIME_HINT,
-}
+_TYPE_HINTS = {"TIMESTAMP(NANOS": NANOSECONDS_HINT, "(TIME(": TIME_HINT, "[UNSUPPORTED_TIME_TYPE]": TIME_HINT}
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
 #: Failures of the file system under Spark itself: its log of offsets, the listing of a source.
 _FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")

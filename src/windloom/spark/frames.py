@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -50,32 +49,13 @@ _MEANING = {
 _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
-def is_function(spark: SparkSession, name: str) -> bool:
-    """Return whether Spark knows a function with this name."""
-    return bool(spark.catalog.functionExists(name))
-
-
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
-
-
-def columns_of_one_name(frame: DataFrame) -> list[list[str]]:
-    """Return groups of columns that an expression cannot tell apart: case does not matter, unless the session minds."""
-    is_case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    names_by_key: dict[str, list[str]] = {}
-    for name in frame.columns:
-        names_by_key.setdefault(name if is_case_sensitive else name.lower(), []).append(name)
-    return [names for names in names_by_key.values() if len(names) > 1]
 
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
     return spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in stream.columns.items()}))
-
-
-def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
-    """Return all columns of several frames, qualified by their aliases, to ask Spark about types."""
-    return reduce(DataFrame.crossJoin, (frame.alias(alias) for alias, frame in frames))
 
 
 def expression_types(
@@ -151,10 +131,8 @@ class OutputsOfTypes:
 
     @property
     def columns(self) -> dict[str, DataType]:
-        return {
-            **{f"__g{i}": kind for i, kind in enumerate(self.groups)},
-            **{f"__a{i}": kind for i, kind in enumerate(self.aggregates)},
-        }
+        groups = {f"__g{i}": kind for i, kind in enumerate(self.groups)}
+        return groups | {f"__a{i}": kind for i, kind in enumerate(self.aggregates)}
 
     @property
     def expressions(self) -> list[Expression]:

@@ -20,7 +20,7 @@ from windloom.spark.executors.placement import driver_bytes
 from windloom.spark.frames import has_usual_meaning
 from windloom.spark.kept_tuples import LocalKeeping, RoundFiles
 from windloom.spark.relations import RoundFrames, SeenFrame, TakenVersion, known_bytes, take_version
-from windloom.spark.rows.job import TupleViews, batch_views, row_blocks, row_summaries
+from windloom.spark.rows.job import batch_views, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.scan import RoundReading, ScanJobs, TooLargeError
 from windloom.spark.sources.files import LocalFiles, micro_batch_paths
@@ -128,15 +128,12 @@ class SparkBatchJobs(ScanJobs):
     def row_summaries(
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame], kept: TupleStores
     ) -> dict[str, Cells]:
-        return row_summaries(plan, asked, self._views(plan, asked, frames))
+        return row_summaries(plan, asked, batch_views(plan, frames, asked))
 
     def row_blocks(
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame], kept: TupleStores
     ) -> Iterator[Block]:
-        yield from row_blocks(plan, asked, self._views(plan, asked, frames))
-
-    def _views(self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame]) -> TupleViews:
-        return batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
+        yield from row_blocks(plan, asked, batch_views(plan, frames, asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +149,7 @@ class SparkRelationJobs:
         return SeenFrame.of(frame)
 
     def size(self, frame: DataFrame, seen: SeenFrame) -> tuple[int | None, int | None]:
-        """Return rows and bytes of a version; rows are counted, by a job, only if later rounds are sure to recognise
-        it."""
+        """Return rows and bytes of a version; a job counts rows only if later rounds are sure to recognise it."""
         return (None if seen.files is None else frame.count()), known_bytes(frame)
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: DataFrame) -> TakenVersion:

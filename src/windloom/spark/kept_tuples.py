@@ -79,11 +79,7 @@ class RoundFiles:
 
 @contextmanager
 def kept_beside(
-    plan: Plan,
-    scan: Scan,
-    frames: Mapping[str, DataFrame],
-    keeper: TupleKeeper | None,
-    files: RoundFiles | None,
+    plan: Plan, scan: Scan, frames: Mapping[str, DataFrame], keeper: TupleKeeper | None, files: RoundFiles | None
 ) -> Iterator[tuple[Scan, TupleKeeper | None]]:
     """Give the work that is left for Spark within the `with`: the scan, and the keeper of its tuples.
 
@@ -99,7 +95,12 @@ def kept_beside(
     assert isinstance(scan, WovenScan)
     with ThreadPoolExecutor(1, "windloom-kept") as pool:
         reading = pool.submit(lambda: keeper.take(own, timed_tuples(whole_tuples(own, stream, units))[0]))
-        yield _without_kept_columns(scan), None
+        # Columns that are only kept are the last ones, so the others keep their places without them.
+        feeds = scan.feeds
+        places: list[int | None] = [place for fed in feeds for place in fed.groups]
+        places += [place for fed in feeds for read in fed.components for place in (read.argument, read.by)]
+        stop = 1 + max((place for place in places if place is not None), default=-1)
+        yield replace(scan, columns=scan.columns[:stop]), None
         try:
             reading.result()
         except DeclinedError:  # because of a value, which only reading can show
@@ -117,13 +118,3 @@ def _units(own: WovenScan, stream: Stream, files: RoundFiles) -> list[FileChunk]
         return []
     width = 8 * (1 + own.signature.words + len(own.columns))
     return units if sum(unit.rows for unit in units) * width <= PORTION_BYTES else []
-
-
-def _without_kept_columns(scan: WovenScan) -> WovenScan:
-    """Return the scan without columns that are only kept: these are the last ones, so the others keep their places."""
-    read = [
-        place
-        for fed in scan.feeds
-        for place in (*fed.groups, *(own for read in fed.components for own in (read.argument, read.by)))
-    ]
-    return replace(scan, columns=scan.columns[: 1 + max((place for place in read if place is not None), default=-1)])

@@ -32,10 +32,7 @@ _ZERO = "shiftright(monotonically_increasing_id(), 63)"
 
 
 def tick_sql(stream: Stream) -> str:
-    """Return microseconds since the epoch; NULL if the time is NULL, unreadable or out of range.
-
-    A relation has no time.
-    """
+    """Return microseconds since the epoch (0 for a relation); NULL if the time is NULL, unreadable or out of range."""
     if stream.is_relation:
         return "0L"  # all rows are in one slice
     column = Expression.of_column(stream.time).sql

@@ -185,13 +185,13 @@ def archive_options(java: JavaHome, archive_to: Path | None = None) -> list[str]
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}", _QUIET]
     archive = archive_path(java)
-    if not _fits_an_option(archive) or not archive.is_file():
+    if " " in str(archive) or not archive.is_file():  # Spark splits options at spaces
         return []
     return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", _QUIET]
 
 
 def can_archive(java: JavaHome) -> bool:
-    return java.major >= OLDEST_ARCHIVE_MAJOR and _fits_an_option(archive_path(java))
+    return java.major >= OLDEST_ARCHIVE_MAJOR and " " not in str(archive_path(java))
 
 
 @contextmanager
@@ -205,11 +205,6 @@ def draft_of(archive: Path) -> Iterator[Path]:
             draft.replace(archive)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _fits_an_option(path: Path) -> bool:
-    """Return whether a path can be part of a JVM option: Spark splits these at spaces."""
-    return " " not in str(path)
 
 
 def local_session(
@@ -304,10 +299,7 @@ def _environment() -> Iterator[None]:
 
 
 def java_cpu_seconds(spark: SparkSession) -> float | None:
-    """Return CPU seconds of all threads of the JVM since it started; None if unknown, as in a remote session.
-
-    They depend less on other load than elapsed time does.
-    """
+    """Return CPU seconds of the JVM, which depend less on other load than elapsed time; None in a remote session."""
     try:
         jvm = spark.sparkContext._jvm
         assert jvm is not None

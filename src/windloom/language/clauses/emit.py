@@ -109,8 +109,7 @@ def _with_row_changes(query: Query, rows: RowQuery, clause: EmitClause, source: 
 
 
 def _check_added(added: Sequence[str], names: Sequence[str], clause: EmitClause, source: SourceText) -> None:
-    lowered = [name.lower() for name in names]
     for column in added:
-        if column in lowered:
+        if column in (name.lower() for name in names):
             message = f"EMIT {clause.emission.kind.upper()} adds a column '{column}'"
             raise source.error(message, clause.at, "give yours another name with AS")

@@ -53,11 +53,13 @@ class Equality:
 
 
 def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
-    """Return the conjuncts of a condition, in their order; their columns are qualified, so that they mean the same
-    later.
-    """
-    conjuncts = []
-    for part in _parts(node):
+    """Return the conjuncts of a condition, in their order, with qualified columns, so that they mean the same later."""
+    conjuncts, pending = [], [node]
+    while pending:  # chains lean to the left and can be long, so this is a loop, not a recursion
+        part = inside(pending.pop())
+        if isinstance(part, exp.And):
+            pending += [part.expression, part.this]
+            continue
         term = statement.bind(part, RowScope(names, place))
         conjuncts.append(Conjunct(_qualified(part, names), term, frozenset(map(names.side_of, term.columns))))
     return conjuncts
@@ -100,17 +102,6 @@ def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
     return frozenset(names.side_of(column[0]) for column in columns if column is not None)
 
 
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the parts of a chain. Chains lean to the left and can be long, so this is a loop, not a recursion."""
-    pending = [node]
-    while pending:
-        operand = inside(pending.pop())
-        if isinstance(operand, exp.And):
-            pending += [operand.expression, operand.this]
-        else:
-            yield operand
-
-
 @dataclass(slots=True, eq=False)
 class JoinCluster:
     """Sides that are joined to each other by INNER, the conditions among them, and the clusters that hang on them."""
@@ -140,10 +131,6 @@ class OuterBranch:
             return f"{self.kind.upper()} JOIN"
         return "EXISTS" if self.kind is JoinKind.SEMI else "NOT EXISTS"
 
-    @property
-    def members(self) -> list[int]:
-        return self.cluster.members
-
 
 class JoinShape:
     """Reads FROM source by source, then WHERE. A LEFT join becomes INNER if rows without a match cannot count."""
@@ -172,7 +159,7 @@ class JoinShape:
 
     def _hang(self, hanging: OuterBranch) -> None:
         """Hang a cluster on the sides that its condition names."""
-        inner = set(hanging.members)
+        inner = set(hanging.cluster.members)
         named = {side for conjunct in hanging.on if conjunct.sides & inner for side in conjunct.sides - inner}
         owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
         if owner is not self.top:
@@ -223,9 +210,8 @@ class JoinShape:
                 elif self._is_anti(conjunct, path[-1]):
                     path[-1].kind = JoinKind.ANTI
                     self.top.conditions.remove(conjunct)
-                    self.names = self.names.seeing(
-                        visible_side for visible_side in self.names.visible if visible_side not in path[-1].members
-                    )
+                    gone = path[-1].cluster.members
+                    self.names = self.names.seeing(each for each in self.names.visible if each not in gone)
                 else:
                     name = self.names.labels[side]
                     raise self._statement.error(
@@ -255,7 +241,7 @@ class JoinShape:
     def _merge(self, hanging: OuterBranch) -> None:
         """Make a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
         self.top.hanging.remove(hanging)
-        self.top.members += hanging.members
+        self.top.members += hanging.cluster.members
         self.top.conditions += [*hanging.on, *hanging.cluster.conditions]
         self.top.hanging += hanging.cluster.hanging
 
@@ -272,18 +258,17 @@ class JoinShape:
             for side in (other.node.this, other.node.expression)
         ]
         is_key = column is not None and any(self.names.find_node(inside(key)) == column for key in keys)
-        return is_key and hanging.kind is JoinKind.LEFT and not hanging.cluster.hanging and len(hanging.members) == 1
+        is_single = not hanging.cluster.hanging and len(hanging.cluster.members) == 1
+        return is_key and is_single and hanging.kind is JoinKind.LEFT
 
     def nullable_sides(self) -> frozenset[int]:
         """Return the sides whose columns may be NULL because a row has no match."""
-
-        def below(cluster: JoinCluster, is_nullable: bool) -> Iterator[int]:
-            if is_nullable:
-                yield from cluster.members
-            for hanging in cluster.hanging:
-                yield from below(hanging.cluster, is_nullable or hanging.kind is JoinKind.LEFT)
-
-        return frozenset(below(self.top, False))
+        hanging = self.top.hanging
+        while any(each.kind is not JoinKind.LEFT for each in hanging):
+            outer = [each for each in hanging if each.kind is JoinKind.LEFT]
+            inner = [each for each in hanging if each.kind is not JoinKind.LEFT]
+            hanging = outer + [below for each in inner for below in each.cluster.hanging]
+        return frozenset(side for each in hanging for below in each.cluster.walk() for side in below.members)
 
 
 def read_condition(

@@ -43,9 +43,7 @@ class Folder:
         return tuple(folded.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
-        """Return an expression of one side; if rows may have no match there, the expression must be NULL for those
-        rows.
-        """
+        """Return an expression of one side; it must be NULL for rows that may have no match there."""
         term = self.builders[side].bind(node, place)
         if (
             side in self.nullable
@@ -68,12 +66,8 @@ class _Folding:
         self._folder = folder
         self._aggregate = aggregate
         self._use = use
-        self._filters = self._split_filters()
-
-    def _split_filters(self) -> dict[int, list[Term]]:
-        """Return the conditions of FILTER by side, conjunct by conjunct."""
-        folder, filters = self._folder, dict[int, list[Term]]()
-        for node in self._use.conditions:
+        self._filters: dict[int, list[Term]] = {}  # the conditions of FILTER by side, conjunct by conjunct
+        for node in use.conditions:
             for conjunct in read_conjuncts(node, folder.names, "FILTER", folder.statement):
                 if len(conjunct.sides) > 1:
                     hint = "join FILTER conditions of single streams with AND, or move the condition into ON"
@@ -83,8 +77,7 @@ class _Folding:
                     hint = "count what matches, and subtract it from the count of all"
                     reason = f"rows without a match of '{folder.names.labels[side]}' may satisfy this condition"
                     raise self._refuse(conjunct.node, reason, hint)
-                filters.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
-        return filters
+                self._filters.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
 
     def _weights(self, *but: int) -> tuple[int, ...]:
         """Return, by side, the component that counts tuples that satisfy the conditions; 0 for the sides in `but`."""

@@ -29,12 +29,6 @@ class KeyClass:
     null_safe: bool = True
     written: list[Conjunct] = field(default_factory=list)
 
-    def absorb(self, other: KeyClass) -> None:
-        for side, terms in other.members.items():
-            self.members.setdefault(side, {}).update(terms)
-        self.null_safe = self.null_safe and other.null_safe
-        self.written += other.written
-
     def kind(self) -> DataType | None:
         """Return the type in which all members are compared; None if unknown, or if they have none in common."""
         kinds = {kind for terms in self.members.values() for _, kind in terms.values()}
@@ -55,10 +49,10 @@ class KeyClass:
 
 
 class KeyClasses:
-    """The classes of several equalities."""
+    """The classes of several equalities; `by_member` has the class of each expression, by its side and text."""
 
     def __init__(self, equalities: Iterable[Equality], builders: list[SideBuilder], names: JoinNames) -> None:
-        self._of: dict[tuple[int, str], KeyClass] = {}
+        self.by_member: dict[tuple[int, str], KeyClass] = {}
         for equality in equalities:
             key_class = KeyClass({}, equality.null_safe, [equality.conjunct])
             for side, node in zip(equality.sides, equality.nodes, strict=True):
@@ -66,19 +60,16 @@ class KeyClasses:
                 kind = operand_type(term.tree, builders[side].stream.columns)
                 key_class.members.setdefault(side, {})[term.sql] = (term, kind)
             keys = [(side, sql) for side, terms in key_class.members.items() for sql in terms]
-            for known in {id(self._of[key]): self._of[key] for key in keys if key in self._of}.values():
-                known.absorb(key_class)
+            met = [self.by_member[key] for key in keys if key in self.by_member]
+            for known in {id(each): each for each in met}.values():
+                for side, terms in key_class.members.items():
+                    known.members.setdefault(side, {}).update(terms)
+                known.null_safe = known.null_safe and key_class.null_safe
+                known.written += key_class.written
                 key_class = known
             for side, terms in key_class.members.items():
-                self._of |= {(side, sql): key_class for sql in terms}
-
-    @property
-    def classes(self) -> list[KeyClass]:
-        return list({id(key_class): key_class for key_class in self._of.values()}.values())
-
-    def of(self, side: int, sql: str) -> KeyClass | None:
-        """Return the class of an expression of a side."""
-        return self._of.get((side, sql))
+                self.by_member |= {(side, sql): key_class for sql in terms}
+        self.classes = list({id(key_class): key_class for key_class in self.by_member.values()}.values())
 
 
 def check_types(key_class: KeyClass, names: JoinNames, statement: Statement) -> None:
@@ -131,7 +122,7 @@ class Linker:
             if len(conjunct.sides) < 2:
                 if not conjunct.is_true:
                     builder = self._builders[next(iter(conjunct.sides), cluster.members[0])]
-                    builder.require(builder.bind(conjunct.node, "the condition of a join"))
+                    builder.conditions.append(builder.bind(conjunct.node, "the condition of a join"))
             elif (equality := equality_of(conjunct, self._names)) is not None:
                 equalities.append(equality)
             else:
@@ -145,7 +136,7 @@ class Linker:
                 first, *others = (term.fit(Precedence.BIT_OR) for term, _ in terms.values())
                 symbol = " <=> " if key_class.null_safe else " = "
                 for other in others:
-                    self._builders[side].require(compose(Precedence.COMPARE, first, symbol, other))
+                    self._builders[side].conditions.append(compose(Precedence.COMPARE, first, symbol, other))
         self._span(cluster, root, classes, residual)
         for hanging in cluster.hanging:
             self._hang(hanging, cluster, classes)
@@ -195,10 +186,27 @@ class Linker:
         return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
 
     def _cyclic(self, cluster: JoinCluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
-        sides = _core(
-            {side: {id(key_class) for key_class in shared if side in key_class.members} for side in cluster.members},
-            residual,
-        )
+        """Return the error for sides that form circles: those left without ears, as by Graham, Yu and Özsoyoğlu."""
+        keys = {
+            side: {
+                *(id(key_class) for key_class in shared if side in key_class.members),
+                *(id(conjunct) for conjunct in residual if side in conjunct.sides),
+            }
+            for side in cluster.members
+        }
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for side, own_keys in list(keys.items()):
+                others = [each for other, each in keys.items() if other != side]
+                alone = {key for key in own_keys if not any(key in each for each in others)}
+                own_keys -= alone
+                is_changed |= bool(alone)
+                if any(own_keys <= each for each in others):
+                    del keys[side]
+                    is_changed = True
+                    break
+        sides = frozenset(keys)
         conditions = [each for key_class in shared for each in key_class.written] + residual
         last = [
             conjunct for conjunct in cluster.conditions if conjunct in conditions and len(conjunct.sides & sides) > 1
@@ -211,7 +219,7 @@ class Linker:
         )
 
     def _hang(self, hanging: OuterBranch, above: JoinCluster, classes: KeyClasses) -> None:
-        inner = frozenset(hanging.members)
+        inner = frozenset(hanging.cluster.members)
         across: list[Conjunct] = []
         of_parent: list[Conjunct] = []
         for conjunct in hanging.on:
@@ -233,7 +241,9 @@ class Linker:
             added = KeyClasses([equality], self._builders, self._names).classes[0]
             check_types(added, self._names, self._statement)
             key = added.key(side)
-            known = classes.of(side, self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql)
+            known = classes.by_member.get(
+                (side, self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql)
+            )
             if side != link.parent and known is not None:
                 key = known.key(link.parent)
             link.keys.append((key, added.key(link.child), equality.null_safe))
@@ -251,7 +261,7 @@ class Linker:
         of_parent: list[Conjunct],
     ) -> tuple[int, int]:
         """Return the two sides that the condition links; each of the two clusters must have one of them."""
-        inner = frozenset(hanging.members)
+        inner = frozenset(hanging.cluster.members)
         if not equalities:
             message = f"the {hanging.shown} has no key"
             raise self._statement.source.error(message, hanging.word, "add an equality to its condition: ON a.x = b.y")
@@ -262,7 +272,7 @@ class Linker:
             if child in equality.sides:
                 side = equality.other(child)
                 sql = self._builders[side].bind(equality.nodes[equality.sides.index(side)], "ON").sql
-            known = classes.of(side, sql)
+            known = classes.by_member.get((side, sql))
             parents &= {side} if known is None else set(known.members)
         for conjunct in (*residual, *of_parent):
             parents &= conjunct.sides
@@ -282,8 +292,7 @@ class Linker:
         builder = self._builders[link.parent]
         conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
         if link.kind is JoinKind.SEMI:
-            for condition in conditions:
-                builder.require(condition)
+            builder.conditions += conditions
             return
         where = all_of(conditions)
         if where is None:
@@ -300,25 +309,3 @@ class Linker:
             names = ", ".join(f"'{self._names.labels[side]}'" for side in sorted(conjunct.sides))
             hint = "conditions of a join are about one stream or about two"
             raise self._statement.error(f"this condition is about {names} at once", conjunct.node, hint)
-
-
-def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
-    """Return the sides that form circles: those left when ears are removed, as by Graham, Yu and Özsoyoğlu."""
-    keys = {
-        side: {*own_keys, *(id(conjunct) for conjunct in residual if side in conjunct.sides)}
-        for side, own_keys in keys.items()
-    }
-    changed = True
-    while changed:
-        changed = False
-        for side, own_keys in list(keys.items()):
-            others = [each for other, each in keys.items() if other != side]
-            alone = {key for key in own_keys if not any(key in each for each in others)}
-            if alone:
-                own_keys -= alone
-                changed = True
-            if any(own_keys <= each for each in others):
-                del keys[side]
-                changed = True
-                break
-    return frozenset(keys)

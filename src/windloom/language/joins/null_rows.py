@@ -19,6 +19,11 @@ class NullRowValue(Enum):
 
 
 _CONDITIONS = (NullRowValue.TRUE, NullRowValue.FALSE)
+_NEGATIONS = {
+    NullRowValue.TRUE: NullRowValue.FALSE,
+    NullRowValue.FALSE: NullRowValue.TRUE,
+    NullRowValue.NULL: NullRowValue.NULL,
+}
 
 #: Operators and functions that give NULL if any of their arguments is NULL.
 _STRICT = frozenset(
@@ -74,14 +79,6 @@ def _or(values: list[NullRowValue]) -> NullRowValue:
     return NullRowValue.NULL if NullRowValue.NULL in values else NullRowValue.FALSE
 
 
-def _not(values: list[NullRowValue]) -> NullRowValue:
-    return {
-        NullRowValue.TRUE: NullRowValue.FALSE,
-        NullRowValue.FALSE: NullRowValue.TRUE,
-        NullRowValue.NULL: NullRowValue.NULL,
-    }.get(values[0], NullRowValue.UNKNOWN)
-
-
 def _is_null(values: list[NullRowValue]) -> NullRowValue:
     if values[0] is NullRowValue.UNKNOWN:
         return NullRowValue.UNKNOWN
@@ -109,9 +106,9 @@ def _case(values: list[NullRowValue]) -> NullRowValue:
 _RULES: dict[str, Callable[[list[NullRowValue]], NullRowValue]] = {
     "and": _and,
     "or": _or,
-    "not": _not,
+    "not": lambda values: _NEGATIONS.get(values[0], NullRowValue.UNKNOWN),
     "isnull": _is_null,
-    "isnotnull": lambda values: _not([_is_null(values)]),
+    "isnotnull": lambda values: _NEGATIONS.get(_is_null(values), NullRowValue.UNKNOWN),
     "<=>": _null_safe,
     **dict.fromkeys(("in", "nullif"), lambda values: _strict(values[:1])),
     **dict.fromkeys(

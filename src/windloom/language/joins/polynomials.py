@@ -21,7 +21,7 @@ from windloom.language.sql.names import Names, RowScope
 from windloom.language.sql.predicates import analyse
 from windloom.language.sql.statement import Statement
 from windloom.language.sql.terms import Precedence, Term, cast_term, compose, condition_of, inside, is_not_null
-from windloom.model import Component, DataType, Expression, Side, Stream, TypeKind, WindowedStream
+from windloom.model import Component, DataType, Expression, Side, TypeKind, WindowedStream
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import ConstantValue, Scalar
 from windloom.model.join import Product
@@ -146,28 +146,22 @@ class Decomposer:
 class SideBuilder:
     """One side of a join while it is being read, as expressions over the columns of its stream.
 
-    Grouping columns are sorted in the end; until then they are texts.
+    Only tuples that satisfy all `conditions` take part. Grouping columns are sorted in the end; until then they are
+    texts.
     """
 
     def __init__(self, source: WindowedStream, names: Names, statement: Statement) -> None:
         self.source = source
+        self.stream = names.stream
         self._names = names
         self._statement = statement
-        self._conditions: list[Term] = []
+        self.conditions: list[Term] = []
         self._group_by: dict[str, Expression] = {}
         self._components: dict[Component, int] = {COUNT_STAR: 0}
-
-    @property
-    def stream(self) -> Stream:
-        return self._names.stream
 
     def bind(self, node: exp.Expr, place: str) -> Term:
         """Return an expression that reads no other side, over the columns of the stream."""
         return self._statement.bind(node, RowScope(self._names, place))
-
-    def require(self, condition: Term) -> None:
-        """Let only tuples that satisfy the condition take part."""
-        self._conditions.append(condition)
 
     def group(self, term: Term) -> str:
         """Group by an expression, and return its text."""
@@ -188,7 +182,7 @@ class SideBuilder:
         return sorted(self._group_by).index(sql)
 
     def build(self) -> Side:
-        condition = condition_of(self._conditions)
+        condition = condition_of(self.conditions)
         return Side(
             self.source,
             condition,
@@ -222,7 +216,7 @@ class PolynomialFactors:
         self._atoms: dict[int, dict[str, Term]] = {}
         for side in polynomial.sides:
             nodes = (node for leaf in polynomial.leaves(side) for node in null_atoms(leaf.node))
-            terms = sorted((self._bind(side, node) for node in nodes), key=lambda term: term.sql)
+            terms = sorted((builders[side].bind(node, shown) for node in nodes), key=lambda term: term.sql)
             self._atoms[side] = {term.sql: term for term in terms}
 
     @property
@@ -238,9 +232,6 @@ class PolynomialFactors:
             for monomial in self._polynomial.monomials
         )
 
-    def _bind(self, side: int, node: exp.Expr) -> Term:
-        return self._builders[side].bind(node, self._shown)
-
     def _count(self, side: int) -> int:
         atoms, filters = list(self._atoms.get(side, {}).values()), self._filters.get(side, [])
         builder = self._builders[side]
@@ -250,26 +241,35 @@ class PolynomialFactors:
 
     def _factor(self, side: int, monomial: Monomial) -> int:
         leaves = monomial.of(side)
-        if side == self._bearer(monomial):
-            leaves = [*leaves, *monomial.of(None)]
+        # One side bears the constants of the product.
+        bearers = [leaf.side for leaf in monomial.leaves if leaf.side is not None]
+        bears = side == min(bearers, default=self._polynomial.sides[0])
+        if bears:
+            leaves += monomial.of(None)
         if not leaves:
             return self._count(side)
-        term = self._typed(side, leaves, monomial)
-        bound = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
+        term = self._typed(side, leaves, monomial, bears=bears)
+        bound = {self._builders[side].bind(node, self._shown).sql for leaf in leaves for node in null_atoms(leaf.node)}
         others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in bound]
         where = condition_of([*self._filters.get(side, []), *others])
         return self._builders[side].keep(Component("sum", term.row_expression(), where=where))
 
-    def _bearer(self, monomial: Monomial) -> int:
-        """Return the side whose factor includes the constants of a product."""
-        return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
-
-    def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
+    def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial, *, bears: bool) -> Term:
         """Return the product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
+        terms = [self._builders[side].bind(leaf.node, self._shown) for leaf in leaves]
         if kind is TypeKind.DECIMAL:
-            return self._as_decimal(side, leaves, monomial)
-        terms = [self._bind(side, leaf.node) for leaf in leaves]
+            # Scales add up to that of the whole: the factor that bears the constants makes up the difference.
+            parts = [as_decimal(leaf.kind) for leaf in leaves]
+            precision, scale = sum(part.precision + 1 for part in parts) - 1, sum(part.scale for part in parts)
+            missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
+            more = missing if bears else 0
+            if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
+                message = f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits"
+                raise self._statement.error(message, leaves[0].node, "use fewer digits, or doubles: CAST(… AS DOUBLE)")
+            is_exact = not more and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
+            term = _product(terms)
+            return term if is_exact else cast_term(term, decimal(precision + more, scale + more))
         if kind is TypeKind.FLOAT:
             for index, leaf in enumerate(leaves):
                 is_plain = leaf.kind == DOUBLE or (len(leaves) == 1 and leaf.kind.kind is TypeKind.FLOAT)
@@ -277,19 +277,6 @@ class PolynomialFactors:
         elif len(terms) > 1 and all(leaf.kind.bits <= 32 for leaf in leaves):
             terms[0] = cast_term(terms[0], BIGINT)  # then no product of two of them overflows
         return _product(terms)
-
-    def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
-        """Scales add up to that of the whole: the factor that bears the constants makes up the difference."""
-        parts = [as_decimal(leaf.kind) for leaf in leaves]
-        precision, scale = sum(part.precision + 1 for part in parts) - 1, sum(part.scale for part in parts)
-        missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
-        more = missing if side == self._bearer(monomial) else 0
-        if precision > MOST_DIGITS or not 0 < precision + more <= MOST_DIGITS:
-            message = f"'{self._shown}' cannot be taken over a join: a part of it has more than 38 digits"
-            raise self._statement.error(message, leaves[0].node, "use fewer digits, or doubles: CAST(… AS DOUBLE)")
-        term = _product([self._bind(side, leaf.node) for leaf in leaves])
-        is_exact = not more and all(leaf.kind.kind is TypeKind.DECIMAL for leaf in leaves)
-        return term if is_exact else cast_term(term, decimal(precision + more, scale + more))
 
 
 def null_atoms(node: exp.Expr) -> Iterator[exp.Expr]:

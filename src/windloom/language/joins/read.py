@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import TokenType, exp
 
@@ -158,12 +159,8 @@ class JoinReading:
             hint = "a side of a join is grouped before they meet; group by the parts of each stream instead"
             raise self.statement.error(message, group.named, hint)
         side = next(iter(sides), 0)
-        term = (
-            folder.bind_strictly(side, group.node, "GROUP BY")
-            if sides
-            else self.builders[0].bind(group.node, "GROUP BY")
-        )
-        return side, self.builders[side].group(term)
+        bind = partial(folder.bind_strictly, side) if sides else self.builders[0].bind
+        return side, self.builders[side].group(bind(group.node, "GROUP BY"))
 
     def _group_link(self, plan: LinkPlan) -> _PendingLink:
         """Make the keys of a link grouping columns, and every part of its residual condition that reads one side."""

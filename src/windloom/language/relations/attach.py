@@ -40,7 +40,13 @@ def _condition(nodes: Sequence[exp.Expr], names: Names, columns: Set[str], state
     terms = []
     for node in nodes:
         if isinstance(node, exp.EQ | exp.NullSafeEQ):
-            _check_key(node, names, statement)
+            # As for joins of streams, types that are known may differ only in their width.
+            sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
+            one, other = (operand_type(side.tree, names.stream.columns) for side in sides)
+            if one and other and one != other and not (one.kind is other.kind and one.kind in _WIDTHS):
+                message = f"the keys of a join must have one type, and these are {one} and {other}"
+                hint = f"cast one of them, for example CAST(… AS {one.name.upper()})"
+                raise statement.error(message, node, hint)
             left, right = (
                 {found[0] for column in side.find_all(exp.Column) if (found := names.find_node(column)) is not None}
                 for side in (node.this, node.expression)
@@ -51,16 +57,6 @@ def _condition(nodes: Sequence[exp.Expr], names: Names, columns: Set[str], state
     conjunction = condition_of(sorted(terms, key=lambda term: term.sql))
     assert conjunction is not None, "a relation without a key has been refused"
     return conjunction
-
-
-def _check_key(node: exp.EQ | exp.NullSafeEQ, names: Names, statement: Statement) -> None:
-    """Refuse an equality whose types are known and differ in more than their width, as for joins of streams."""
-    sides = (statement.bind(inside(side), RowScope(names, _PLACE)) for side in (node.this, node.expression))
-    left, right = (operand_type(side.tree, names.stream.columns) for side in sides)
-    if left is None or right is None or left == right or (left.kind is right.kind and left.kind in _WIDTHS):
-        return
-    hint = f"cast one of them, for example CAST(… AS {left.name.upper()})"
-    raise statement.error(f"the keys of a join must have one type, and these are {left} and {right}", node, hint)
 
 
 def attach_relations(statement: Statement) -> Statement:
@@ -108,10 +104,7 @@ class _Base:
 
 
 class _Attachment:
-    """Attaches relations one by one.
-
-    `_on` are the conditions of each side of FROM, `_where` those of WHERE, `_used` those already used.
-    """
+    """Attaches relations one by one, by the conditions of each side (`_on`) and of WHERE that are not `_used` yet."""
 
     def __init__(self, statement: Statement, names: JoinNames) -> None:
         self._statement, self._clause = statement, statement.clause
@@ -148,7 +141,9 @@ class _Attachment:
                 source = exists.sources[0]
                 if len(exists.sources) > 1:
                     hint = "write one EXISTS for the relation, and another one for the rest"
-                    raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
+                    raise self._statement.source.error(
+                        "a non-retroactive relation stands alone in EXISTS", exists.word, hint
+                    )
                 side, on = self._side(source), list[Conjunct]()
                 if exists.where:
                     node = parse_condition(exists.where, self._statement.source)
@@ -217,7 +212,7 @@ class _Attachment:
             shown = "RIGHT JOIN" if joined.is_right else joined.kind.words
             message = f"the {shown} keeps the rows of relation '{source.stream.text}', which have no windows"
             example = f"FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.written} ON …"
-            raise self._error(message, joined.word, f"begin with the stream: {example}")
+            raise self._statement.source.error(message, joined.word, f"begin with the stream: {example}")
         return joined
 
     def _conditions(self, source: FromSource) -> list[Conjunct]:
@@ -240,7 +235,7 @@ class _Attachment:
     def _no_key(self, source: FromSource, at: Token) -> QueryError:
         stream = next(base.names.label for base in self._bases if not base.names.stream.is_relation)
         hint = f"compare a column of '{source.name}' with one of a stream: ON {stream}.x = {source.name}.y"
-        return self._error(f"relation '{source.name}' is joined without a key", at, hint)
+        return self._statement.source.error(f"relation '{source.name}' is joined without a key", at, hint)
 
     def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuse to drop tuples of a stream that may itself have no match: rows without one would also have to go."""
@@ -250,14 +245,11 @@ class _Attachment:
         joined = base_source.joined
         is_left = joined is not None and joined.kind is JoinKind.LEFT and not joined.is_right
         if is_left or any(joined is not None and joined.is_right for joined in later):
-            raise self._error(
+            raise self._statement.source.error(
                 f"relation '{source.name}' is joined to '{base_source.name}', which may have no match itself",
                 source.stream,
                 f"join '{base_source.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
             )
-
-    def _error(self, message: str, at: Token, hint: str) -> QueryError:
-        return self._statement.source.error(message, at, hint)
 
     def _rest(self) -> Statement:
         """Return the statement of streams, with the conditions that were not used."""
@@ -277,7 +269,9 @@ class _Attachment:
         ]
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
-            raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
+            raise self._statement.source.error(
+                "a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint
+            )
         exists = tuple(each for each in self._clause.exists if not any(map(self._is_attached, each.sources)))
         sources = (*named, *(source for each in exists for source in each.sources))
         clause = replace(self._clause, sources=sources, exists=exists)

@@ -15,10 +15,7 @@ from windloom.model import Stream
 
 @dataclass(frozen=True, slots=True)
 class AttachedNames:
-    """A relation that a stream is enriched with, as a query calls it: by its alias, or by its name.
-
-    `prefix` qualifies its columns in the enriched stream.
-    """
+    """A relation that enriches a stream, as a query calls it; `prefix` qualifies its columns in the enriched stream."""
 
     relation: Stream
     qualifiers: tuple[str, ...]
@@ -72,11 +69,8 @@ class EnrichedNames(Names):
     def owners(self, name: str) -> list[tuple[str, str]]:
         base_column = self.base.find_column(name)
         owners = [] if base_column is None else [(self.label, base_column)]
-        if base_column is not None and name.lower() in self.merged:
-            return owners
-        return owners + [
-            (attached.label, column) for attached in self.attached if (column := attached.find(name)) is not None
-        ]
+        others = () if owners and name.lower() in self.merged else self.attached
+        return owners + [(other.label, column) for other in others if (column := other.find(name)) is not None]
 
     def written(self, column: str) -> tuple[str, str]:
         for attached in self.attached:

@@ -36,19 +36,12 @@ _FOLLOWING = tuple(TokenType[word] for word in _WORDS)
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT, without the words after it that determine which rows it reports.
-
-    `said` is that word (ISTREAM, …) and `distinct` the word DISTINCT, if they are there.
-    """
+    """One SELECT without ISTREAM, … (`said`) and DISTINCT, which determine the rows that it reports."""
 
     tokens: Sequence[Token]
     reports: Reports | None = None
     said: Token | None = None
     distinct: Token | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        return self.reports is None and self.distinct is None
 
 
 @dataclass(frozen=True, slots=True)

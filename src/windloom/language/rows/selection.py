@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlglot import Token, exp
+from sqlglot import exp
 
 from windloom.errors import WindloomError
 from windloom.language.joins.conditions import Conjunct, equality_of, read_condition, read_conjuncts
@@ -56,12 +56,8 @@ def row_windows(sources: Sequence[FromSource], source: SourceText) -> list[Windo
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
     """Return whether pairs are found by WITHIN alone, without windows."""
-    return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
-
-
-def distance(source: FromSource) -> tuple[Token, ...]:
-    """Return the tokens of a source's WITHIN; none if it has no WITHIN."""
-    return () if source.joined is None else source.joined.within
+    has_distance = any(source.joined is not None and source.joined.within for source in sources)
+    return has_distance and all(source.bracket is None for source in sources)
 
 
 def distance_ticks(joined: JoinedSource | None, source: SourceText) -> int | None:
@@ -106,7 +102,8 @@ class SelectionReader:
     def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
         self._statement = statement
         # The sources in the order of FROM, except that a RIGHT join is a LEFT join with its sources exchanged.
-        sources = statement.clause.sides if statement.is_join else statement.clause.sources
+        is_join = isinstance(statement.names, JoinNames)
+        sources = statement.clause.sides if is_join else statement.clause.sources
         rights = [source for source in sources if source.joined is not None and source.joined.is_right]
         if rights and len(statement.clause.named) > 2:
             assert rights[0].joined is not None
@@ -170,9 +167,9 @@ class SelectionReader:
         inner = [self._sources.index(source) for source in exists.sources]
         conjuncts: list[Conjunct] = []
         for count, source in enumerate(exists.sources, 1):
-            if distance(source):
-                hint = "join it in FROM instead"
-                raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(source)), hint)
+            if source.joined is not None and source.joined.within:
+                at = Span.of(source.joined.within)
+                raise statement.source.error("WITHIN cannot stand in EXISTS", at, "join it in FROM instead")
             visible = names.seeing([*names.visible, *inner[:count]], inner[:count])
             if source.joined is not None:
                 on, visible = read_condition(visible, inner[count - 1], source.joined, statement)
@@ -225,8 +222,7 @@ class SelectionReader:
         """Return the select list; the columns of the window are left out, because they are always reported first."""
         columns_by_name: dict[str, RowColumn] = {}
         for item in self._statement.items:
-            if self._statement.window_reference(item.node) is not None:
-                name = self._statement.window_reference(item.node)
+            if (name := self._statement.window_reference(item.node)) is not None:
                 if item.alias is not None and item.alias.lower() != name:
                     hint = "the first columns are always window_start and window_end; leave the alias out"
                     raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
@@ -277,9 +273,7 @@ class SelectionReader:
         ]
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
-        """Return the selection, once everything that uses columns has been read; strands that are only searched come
-        last.
-        """
+        """Return the selection, once all uses of columns have been read; strands that are only searched come last."""
         looked = [strand for looked in self._looked for strand in looked.strands]
         order = [*self._made, *looked]
         positions = {old: new for new, old in enumerate(order)}

@@ -31,10 +31,7 @@ _ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, wit
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The search of EXISTS: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
-
-    `word` is the token EXISTS.
-    """
+    """The search of the token EXISTS (`word`): sources joined by INNER, and the tokens of a condition, perhaps none."""
 
     kind: JoinKind
     word: Token
@@ -145,20 +142,15 @@ def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: SourceTe
 _SORTED = "is not supported: the rows of a window are a set", "sort the results where they are read"
 
 _ORDER = "after the stream come WHERE, GROUP BY and HAVING, in this order"
+_ONE_PER_PART = "write one query for each part"
+_ONE_PER_GROUPING = "is not supported yet", "write one query for each grouping"
 _REFUSED_CLAUSES = {
-    TokenType.ORDER_BY: _SORTED,
-    TokenType.SORT_BY: _SORTED,
-    TokenType.CLUSTER_BY: _SORTED,
-    TokenType.DISTRIBUTE_BY: _SORTED,
+    **dict.fromkeys((TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY), _SORTED),
     TokenType.LIMIT: ("is not supported: every row of a window is reported", "limit the results where they are read"),
-    TokenType.UNION: ("is not supported", "write one query for each part"),
-    TokenType.EXCEPT: ("is not supported", "write one query for each part"),
-    TokenType.INTERSECT: ("is not supported", "write one query for each part"),
+    **dict.fromkeys((TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT), ("is not supported", _ONE_PER_PART)),
     TokenType.LATERAL: ("is not supported", "do it in the DataFrame of the stream"),
     TokenType.QUALIFY: ("is not supported", "filter groups with HAVING"),
-    TokenType.CUBE: ("is not supported yet", "write one query for each grouping"),
-    TokenType.ROLLUP: ("is not supported yet", "write one query for each grouping"),
-    TokenType.GROUPING_SETS: ("is not supported yet", "write one query for each grouping"),
+    **dict.fromkeys((TokenType.CUBE, TokenType.ROLLUP, TokenType.GROUPING_SETS), _ONE_PER_GROUPING),
 }
 
 
@@ -178,10 +170,6 @@ class FromClause:
     @property
     def first(self) -> FromSource:
         return self.sources[0]
-
-    @property
-    def is_join(self) -> bool:
-        return len(self.sources) > 1
 
     @property
     def named(self) -> tuple[FromSource, ...]:

@@ -14,20 +14,8 @@ EXAMPLE = "write SELECT … FROM stream [RANGE 1 hour SLIDE 1 minute] …"
 CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
 
 #: Where the sources of FROM end.
-_END_WORDS = (
-    "COMMA",
-    "ORDER_BY",
-    "SORT_BY",
-    "CLUSTER_BY",
-    "DISTRIBUTE_BY",
-    "LIMIT",
-    "UNION",
-    "EXCEPT",
-    "INTERSECT",
-    "LATERAL",
-    "QUALIFY",
-)
-_ENDS = (*CLAUSES, *(TokenType[word] for word in _END_WORDS))
+_END_WORDS = "COMMA ORDER_BY SORT_BY CLUSTER_BY DISTRIBUTE_BY LIMIT UNION EXCEPT INTERSECT LATERAL QUALIFY"
+_ENDS = (*CLAUSES, *(TokenType[word] for word in _END_WORDS.split()))
 _JOIN_EXAMPLE = (
     "for example FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 1 hour] c ON o.user = c.user"
 )

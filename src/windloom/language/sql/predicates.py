@@ -102,7 +102,9 @@ class _PredicateReader:
             return self._in(node, wanted)
         if type(node) in _OPERATORS:
             return self._compare(_OPERATORS[type(node)], node.this, node.expression, wanted)
-        return self._like(node, wanted) if isinstance(node, _LIKES) else self._opaque(node, wanted)
+        if isinstance(node, _LIKES):
+            return self._like(node, wanted)
+        return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     # Comparisons ------------------------------------------------------------------------------------------------
 
@@ -154,7 +156,7 @@ class _PredicateReader:
             # Literals of one type mean the same in any order.
             node = node.copy()
             node.set("expressions", sorted({item.sql(): item for item in items}.values(), key=str))
-        return self._opaque(node, wanted)
+        return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
         left, right = inside(node.this), inside(node.expression)
@@ -197,9 +199,6 @@ class _PredicateReader:
             node = node.copy()
             (node.this if isinstance(node, exp.Escape) else node).set("negate", None)
             wanted = not wanted
-        return self._opaque(node, wanted)
-
-    def _opaque(self, node: exp.Expr, wanted: bool) -> Formula:
         return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _condition(self, node: exp.Expr) -> Subject:
@@ -231,18 +230,17 @@ class _PredicateReader:
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
         """Return whether Spark can compare the two without an error for any value. Strings read as numbers can fail."""
-        kinds = [self._kind(node) for node in (left, right)]
-        return None not in kinds and kinds[0] == kinds[1]
-
-    def _kind(self, node: exp.Expr) -> TypeKind | None:
-        column = self.names.find_node(node)
-        if column is not None and not column[1]:
-            kind = self.names.stream.columns[column[0]].kind
-            return None if kind in (TypeKind.DECIMAL, TypeKind.OTHER) else kind
-        text = str(node.this) if isinstance(node, exp.Literal) else ""
-        if text.startswith("'"):
-            return TypeKind.STRING
-        return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
+        kinds: list[TypeKind | None] = []
+        for node in (left, right):
+            column = self.names.find_node(node)
+            text = str(node.this) if isinstance(node, exp.Literal) else ""
+            if column is not None and not column[1]:
+                kinds.append(self.names.stream.columns[column[0]].kind)
+            elif text.startswith("'"):
+                kinds.append(TypeKind.STRING)
+            else:
+                kinds.append({"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0]))
+        return kinds[0] == kinds[1] and kinds[0] not in (None, TypeKind.DECIMAL, TypeKind.OTHER)
 
 
 def _is_literal(node: exp.Expr) -> bool:

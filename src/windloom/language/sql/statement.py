@@ -11,7 +11,7 @@ from windloom.errors import QueryError, near_names
 from windloom.language.sql.binder import Binder, Scope
 from windloom.language.sql.from_clause import FromClause, cut_from_clause
 from windloom.language.sql.from_sources import FromSource
-from windloom.language.sql.join_names import JoinNames, joined_names
+from windloom.language.sql.join_names import joined_names
 from windloom.language.sql.names import Names
 from windloom.language.sql.syntax import parse_select, span_of
 from windloom.language.sql.terms import Term
@@ -77,10 +77,6 @@ class Statement:
         return self.names.stream
 
     @property
-    def is_join(self) -> bool:
-        return isinstance(self.names, JoinNames)
-
-    @property
     def where(self) -> exp.Expr | None:
         """The condition of WHERE."""
         where = self.tree.args.get("where")
@@ -93,13 +89,10 @@ class Statement:
         return list(group.expressions) if group else []
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
-        return self.source.error(message, self.span(node), hint)
+        return self.source.error(message, span_of(node, Span.of(self.clause.rest[:1])), hint)
 
     def bind(self, node: exp.Expr, scope: Scope) -> Term:
         return Binder(scope, self.source, Span.of(self.clause.rest[:1])).bind(node)
-
-    def span(self, node: exp.Expr) -> Span:
-        return span_of(node, Span.of(self.clause.rest[:1]))
 
     def window_reference(self, node: exp.Expr) -> str | None:
         """Return the names that a reference to the window may have; None if the node is not such a reference."""
@@ -151,7 +144,7 @@ def take_apart(
         items.append(Item(node, None, node) if alias is None else Item(node.this, alias.name, alias))
     # If two items share an alias, the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
-    if clause.is_join:
+    if len(clause.sources) > 1:
         names: Names = joined_names(clause.sides, streams_of_sides, frozenset(aliases), own, source)
     else:
         first = clause.first

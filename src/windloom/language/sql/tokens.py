@@ -66,11 +66,6 @@ class SourceText:
         """Return an error of the model, which does not know the text, with its place in the text."""
         return self.error(error.message, at, error.hint, fact=error.detail)
 
-    def end(self) -> Span:
-        """Return the place of something that is missing at the end of the text."""
-        stop = len(self.text.rstrip())
-        return Span(stop, stop + 1)
-
     def _caret_lines(self, span: Span) -> tuple[str, ...]:
         line_start = self.text.rfind("\n", 0, span.start) + 1
         line_end = self.text.find("\n", span.start)
@@ -122,7 +117,8 @@ def _unreadable(source: SourceText, reason: str) -> QueryError:
     if match is None and opened > source.text.rfind("*/"):
         return _unclosed_comment(source, opened)
     if match is None:
-        return source.error("the text cannot be read", source.end(), "check quotes and special characters")
+        end = len(source.text.rstrip())
+        return source.error("the text cannot be read", Span(end, end + 1), "check quotes and special characters")
     quote, start = match.group(1), min(int(match.group(2)), max(len(source.text) - 1, 0))
     # The reported place is inside the text; the quote opens at or just before it.
     opening = source.text.rfind(quote, 0, start + 1)

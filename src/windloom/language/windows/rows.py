@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType
 from windloom.errors import near_names
 from windloom.language.sql.tokens import SourceText, Span, is_name, is_word
 from windloom.language.windows.syntax import Bracket, Syntax, blaming, split_parts
-from windloom.model import Expression, RowsWindow, Stream, Window
+from windloom.model import Expression, RowsWindow, Window
 
 _NUMBERS = ("ROWS", "SLIDE", "OFFSET")
 _FORM = "write [ROWS 1000 SLIDE 100], or [PARTITION BY key ROWS 1000 SLIDE 100]"
@@ -23,7 +23,13 @@ class RowsSyntax(Syntax):
         """Return the window; partitions are columns of the bracket's stream."""
         tokens, source, stream = bracket.tokens, bracket.source, bracket.stream
         assert stream is not None, "windows of rows are not joined"
-        keys = [_column(token, source, stream) for token in _partition_tokens(tokens, source)]
+        keys = []
+        for token in _partition_tokens(tokens, source):
+            column = stream.find_column(token.text)
+            if column is None:
+                hint = near_names(token.text, list(stream.columns))
+                raise source.error(f"unknown column '{token.text}'", token, hint)
+            keys.append(Expression.of_column(column))
         start = next((index for index, token in enumerate(tokens) if is_word(token, "ROWS")), None)
         if start is None:
             raise source.error("the window has no ROWS", bracket.at, _FORM)
@@ -35,11 +41,10 @@ class RowsSyntax(Syntax):
             raise source.error("the window has ROWS but no SLIDE", bracket.at, hint)
         slide = _number(parts["SLIDE"], source)
         offset = _number(parts["OFFSET"], source) if "OFFSET" in parts else 0
-        partition = tuple(Expression.of_column(key) for key in keys)
         with blaming(Span.of(parts["ROWS"]), source):
             RowsWindow(count, 1)
         with blaming(Span.of(parts["SLIDE"]), source):
-            return RowsWindow(count, slide, offset, partition)
+            return RowsWindow(count, slide, offset, tuple(keys))
 
     def check(self, bracket: Bracket, grouped: Collection[str | None]) -> None:
         """Refuse a window that counts tuples by key in a query that is not grouped by that key."""
@@ -73,14 +78,6 @@ def _partition_tokens(tokens: Sequence[Token], source: SourceText) -> list[Token
     if is_name_expected:
         raise source.error("a column is missing in PARTITION BY", tokens[0], _FORM)
     return names
-
-
-def _column(token: Token, source: SourceText, stream: Stream) -> str:
-    column = stream.find_column(token.text)
-    if column is None:
-        hint = near_names(token.text, list(stream.columns))
-        raise source.error(f"unknown column '{token.text}'", token, hint)
-    return column
 
 
 def _number(tokens: Sequence[Token], source: SourceText) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import Token, TokenType, exp
 
 from windloom.errors import WindloomError
+from windloom.language.sql.syntax import span_of
 from windloom.language.sql.tokens import SourceText, Span, is_word
 from windloom.model import Stream, Window, parse_duration
 from windloom.model.windows import KINDS
@@ -161,4 +162,4 @@ def duration_of(node: exp.Expr, statement: Statement) -> Duration:
     """Return the duration that an argument of a function is."""
     if not isinstance(node, exp.Literal) or not (node.is_string or node.this.startswith("INTERVAL ")):
         raise statement.error("a duration is expected here", node, "for example '10 minutes'")
-    return Duration(str(node.this).replace("'", ""), statement.span(node))
+    return Duration(str(node.this).replace("'", ""), span_of(node, Span.of(statement.clause.rest[:1])))

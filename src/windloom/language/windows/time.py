@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from windloom.language.sql.statement import Statement
 
 #: Windows that are not supported yet: the word that introduces them, and their name.
-_PLANNED = {
-    "NOW": "windows of one instant (NOW)",
-    "UNBOUNDED": "unbounded windows",
-}
+_PLANNED = {"NOW": "windows of one instant (NOW)", "UNBOUNDED": "unbounded windows"}
 
 
 class TimeSyntax(Syntax):

@@ -291,7 +291,7 @@ def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) ->
     if not plan.rows:
         return wide
     asked = [ReportedWindows(planned, RowSpan()) for planned in plan.rows]
-    views = batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
+    views = batch_views(plan, frames, asked)
     rows = views.analysed(" UNION ALL ".join(_wide_sql(wide, asked_rows, views) for asked_rows in asked)).persist()
     totals = replace(wide.totals, rows=wide.totals.rows + rows.count())
     return replace(wide, frame=wide.frame.unionAll(rows), persisted=(*wide.persisted, rows), totals=totals)

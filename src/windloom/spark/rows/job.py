@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +27,6 @@ from windloom.answers.rows.row_queries import summarised
 from windloom.checkpoint.tuple_files import TICK
 from windloom.model.expression import Expression
 from windloom.model.rows import RowInput
-from windloom.model.stream import Stream
 from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan
 from windloom.spark.collect import collected, estimated_bytes
@@ -88,14 +88,9 @@ class TupleViews:
 
 
 def rows_sql(asked: ReportedWindows, views: TupleViews, time: DataType | None) -> str:
-    """Return the SQL of `window_start`, `window_end`, and the columns of a query as `c0, c1, …`.
+    """Return the SQL of `window_start`, `window_end`, and columns `c0, c1, …`; edges are ticks if `time` is None."""
 
-    Edges are ticks if `time` is None.
-    """
-
-    def instant(ticks: str) -> str:
-        return ticks if time is None else instant_sql(ticks, time)
-
+    instant = str if time is None else partial(instant_sql, kind=time)
     planned, question = asked.planned, _question(asked, views, instant)
     if planned.is_aggregated:
         return answers_sql(question, planned)
@@ -182,10 +177,9 @@ class JobSessions:
         self._sessions = {}
 
 
-def batch_views(
-    streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]
-) -> TupleViews:
+def batch_views(plan: Plan, frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]) -> TupleViews:
     """Return views of all tuples; raise if a tuple has no time."""
+    streams = {stream.name: stream for stream in plan.streams}
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
         for strand in asked_rows.planned.rows.strands:

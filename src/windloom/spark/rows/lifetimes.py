@@ -54,7 +54,17 @@ def _joined_tuples(
         more = {_ALL: (), _NEW: (f"__n{number}",), _KEPT: (f"NOT __n{number}",)}[which]
         strand_text = aliased(selection, number, strand_sql(question, selection.strands[number], number, more))
         if text:
-            conditions = _conditions(selection, done, number)
+            # All conditions that can be decided when a strand is joined to those before it.
+            known = {*done, number}
+            conditions = [
+                f"({condition.expression.sql})"
+                for condition in selection.conditions
+                if set(condition.strands) <= known
+                and (number in condition.strands or (not condition.strands and len(done) == 1))
+            ]
+            for other in done:
+                conditions += [f"__f{other} <= __l{number}", f"__f{number} <= __l{other}"]
+                conditions += within_sql(selection, other, number)
             text = f"{text} INNER JOIN {strand_text} ON {' AND '.join(conditions)}"
         else:
             text = strand_text
@@ -72,24 +82,6 @@ def _joined_tuples(
             selected += [f"{extreme('least', ticks)} AS __from", f"{extreme('greatest', ticks)} AS __to"]
     joined = f"SELECT {', '.join(selected)} FROM {text}"
     return f"SELECT * FROM ({joined}) WHERE __first <= __last" if len(done) > 1 else joined
-
-
-def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[str]:
-    """Return all conditions that can be decided when a strand is joined to those before it."""
-    known = {*done, number}
-    conditions = [
-        f"({condition.expression.sql})"
-        for condition in selection.conditions
-        if set(condition.strands) <= known
-        and (number in condition.strands or (not condition.strands and len(done) == 1))
-    ]
-    for other in done:
-        conditions += [
-            f"__f{other} <= __l{number}",
-            f"__f{number} <= __l{other}",
-            *within_sql(selection, other, number),
-        ]
-    return conditions
 
 
 def _reported(question: RowQuestion, rows_text: str) -> str:

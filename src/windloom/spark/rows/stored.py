@@ -49,10 +49,7 @@ class StoredTuples:
     sessions: JobSessions
 
     def views(self, kept: TupleStores, asked: Sequence[ReportedWindows]) -> TupleViews:
-        """Return views of the tuples in files that are asked for.
-
-        Few tuples are read on the driver and passed to Spark at once; many are read by Spark's tasks.
-        """
+        """Return views of the tuples that are asked for: few are read on the driver, many by tasks of Spark."""
         is_few = read_tuples(kept, asked) <= FEW_TUPLES
         spark = self.sessions.of(is_few=is_few)
         wanted: dict[str, set[str]] = {}
@@ -81,10 +78,7 @@ class StoredTuples:
         *,
         on_driver: bool = False,
     ) -> DataFrame:
-        """Return columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them.
-
-        With `on_driver`, the driver reads them now.
-        """
+        """Return columns of tuples, `__tick` and `__round`, read now (`on_driver`) or by the tasks of a job."""
         fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
         ddl = ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
         if files and on_driver:

@@ -119,7 +119,7 @@ class LocalFiles:
     def of(cls, frame: DataFrame) -> LocalFiles | None:
         """Return the files of a frame; None if the frame does anything else, or executors may be on other machines."""
         try:
-            if not _is_local(frame.sparkSession):
+            if not str(frame.sparkSession.sparkContext.master).startswith("local"):
                 return None
             plan = frame._jdf.queryExecution().analyzed()
             while _only_selects(plan):
@@ -132,7 +132,8 @@ class LocalFiles:
 
     def paths(self) -> list[str] | None:
         """Return the files in Spark's order; None if Spark would not read them now, because it holds their rows."""
-        if _converts(self.frame.sparkSession) or _is_persisted(self.frame):
+        is_converted = self.frame.sparkSession.conf.get(_CONVERSION, "false") == "true"
+        if is_converted or _is_persisted(self.frame):
             return None
         return _paths(self.frame.sparkSession, self.location)
 
@@ -155,28 +156,21 @@ def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> lis
     """
     try:
         query = str(spark.sparkContext.getLocalProperty(_QUERY_ID))
-        if depths.get(query, 0) is None or _converts(spark):
+        if depths.get(query, 0) is None or spark.conf.get(_CONVERSION, "false") == "true":
             return None
         plan = spark._jsparkSession.streams().get(query).streamingQuery().lastExecution().analyzed()
         if query not in depths:
             depth, node = 0, plan
             while _name(node) == "WriteToMicroBatchDataSourceV1" or _only_selects(node):
                 node, depth = node.child(), depth + 1
-            is_plain = _is_local(spark) and _location(node, _OPTIONS | _STREAM_OPTIONS) is not None
+            is_local = str(spark.sparkContext.master).startswith("local")
+            is_plain = is_local and _location(node, _OPTIONS | _STREAM_OPTIONS) is not None
             depths[query] = depth if is_plain else None
         for _ in range(depths[query] or 0):
             plan = plan.child()
         return None if depths[query] is None else _paths(spark, plan.relation().location())
     except Exception:  # these are internals of Spark, so any step may be missing
         return None
-
-
-def _is_local(spark: SparkSession) -> bool:
-    return str(spark.sparkContext.master).startswith("local")
-
-
-def _converts(spark: SparkSession) -> bool:
-    return str(spark.conf.get(_CONVERSION, "false")) == "true"
 
 
 def _paths(spark: SparkSession, location: Any) -> list[str] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class HadoopStorage:
 
     def read(self, name: str) -> bytes | None:
         path = self._path(name)
-        try:
+        with _failing("read", f"{self.root}/{name}"):
             if not self._fs.exists(path):
                 return None
             stream = self._fs.open(path)
@@ -80,13 +81,11 @@ class HadoopStorage:
                 return bytes(stream.readAllBytes())
             finally:
                 stream.close()
-        except Py4JJavaError as error:
-            raise _failed("read", self.root, name, error) from error
 
     def write(self, name: str, data: bytes) -> None:
         target = self._path(name)
         unfinished = self._path(f"{name.rpartition('/')[0]}/.{name.rpartition('/')[2]}.unfinished".lstrip("/"))
-        try:
+        with _failing("write", f"{self.root}/{name}"):
             stream = self._fs.create(unfinished, True)
             try:
                 stream.write(bytearray(data))
@@ -95,8 +94,6 @@ class HadoopStorage:
                 stream.close()
             fault("before rename")
             self._rename(unfinished, target)
-        except Py4JJavaError as error:
-            raise _failed("write", self.root, name, error) from error
 
     def create(self, name: str) -> UnfinishedFile:
         return BufferedFile(self, name)
@@ -121,13 +118,11 @@ class HadoopStorage:
 
     def sizes(self, folder: str) -> dict[str, int]:
         path = self._path(folder)
-        try:
+        with _failing("read", f"{self.root}/{folder}"):
             if not self._fs.exists(path):
                 return {}
             files = [status for status in self._fs.listStatus(path) if status.isFile()]
             sizes = {status.getPath().getName(): int(status.getLen()) for status in files}
-        except Py4JJavaError as error:
-            raise _failed("read", self.root, folder, error) from error
         return {name: size for name, size in sizes.items() if not name.startswith(".")}
 
     def free_bytes(self) -> int | None:
@@ -139,20 +134,16 @@ class HadoopStorage:
             return None
 
     def delete(self, name: str) -> None:
-        try:
+        with _failing("delete", f"{self.root}/{name}"):
             self._fs.delete(self._path(name), False)
-        except Py4JJavaError as error:
-            raise _failed("delete", self.root, name, error) from error
 
     def lock(self, owner: str) -> None:
         holder = self._lock_holder()
         if holder is not None and time.time() - holder[1] < STALE_SECONDS:
             raise refuse_second(self.root, holder[0])
         if holder is None:
-            try:  # only this step is atomic between two owners
+            with _failing("write", f"{self.root}/{LOCK_FILE}"):  # only this step is atomic between two owners
                 is_first = bool(self._fs.createNewFile(self._path(LOCK_FILE)))
-            except Py4JJavaError as error:
-                raise _failed("write", self.root, LOCK_FILE, error) from error
             if not is_first:
                 raise refuse_second(self.root, _STARTING)
         self._write_lock(owner)
@@ -189,9 +180,14 @@ class HadoopStorage:
         self.write(LOCK_FILE, f"{owner}\n{time.time()}".encode())
 
 
-def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> StorageError:
-    return StorageError(
-        f"cannot {what} '{root}/{name}'",
-        str(error.java_exception.getMessage() or error.java_exception.toString()).split("\n")[0],
-        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
-    )
+@contextmanager
+def _failing(what: str, place: str) -> Iterator[None]:
+    """Turn failures of the file system into errors that say which file cannot be read, written or deleted."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise StorageError(
+            f"cannot {what} '{place}'",
+            str(error.java_exception.getMessage() or error.java_exception.toString()).split("\n")[0],
+            "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
+        ) from error

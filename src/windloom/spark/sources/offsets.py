@@ -59,10 +59,7 @@ class SparkOffsets:
             return {}
 
     def _offsets(self, batch: int) -> list[Any]:
-        """Return the offsets by source, None for a source without data so far.
-
-        In the file, they follow a line with the version and one about the micro-batch.
-        """
+        """Return the offsets by source, after two lines of headers; None for a source without data so far."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
         return [None if line == "-" else json.loads(line) for line in lines]
 
@@ -118,10 +115,7 @@ def of_files(paths: Sequence[str], stream: Stream) -> ExpectedInput | None:
 
 
 def _scale(footer: pq.FileMetaData, index: int, stream: Stream) -> float | None:
-    """Return ticks per unit of the time column in a file.
-
-    None if its meaning depends on Spark's zone or an old format.
-    """
+    """Return ticks per unit of the time column; None if its meaning depends on Spark's zone or an old format."""
     kind = footer.schema.to_arrow_schema().field(stream.time).type
     if footer.schema.column(index).physical_type not in ("INT32", "INT64"):
         return None

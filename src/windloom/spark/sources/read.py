@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Relation, Stream
 from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import quoted
 
 FORMATS = {
     ".parquet": "parquet",
@@ -85,13 +86,13 @@ class DataSource:
         fields = []
         for column, name in zip(columns, self.names, strict=True):
             declared = self.stream.find_column(name.strip())
-            fields.append(f"{_quoted(column)} {'string' if declared is None else self.stream.columns[declared].name}")
+            fields.append(f"{quoted(column)} {'string' if declared is None else self.stream.columns[declared].name}")
         return ", ".join(fields)
 
     def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Return declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
         spelled = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
-        return frame.selectExpr(*(f"{_quoted(spelled[name])} AS {_quoted(name)}" for name in self.stream.columns))
+        return frame.selectExpr(*(f"{quoted(spelled[name])} AS {quoted(name)}" for name in self.stream.columns))
 
 
 def find_source(stream: Stream, path: str) -> DataSource:
@@ -259,10 +260,6 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
                     hint,
                 )
     return tuple(fields.find_column(column) or column for column in stream.columns)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 class RelationFiles:

@@ -139,8 +139,10 @@ class _Frames:
             conditions.append(f"__k{parent}_{pair.parent} {sign} __k{child}_{pair.child}")
         other = self.below(child)
         if link.residual is not None:
-            frame = _renamed(frame, "__p", f"__k{parent}_", len(self.join.sides[parent].group_by))
-            other = _renamed(other, "__c", f"__k{child}_", len(self.join.sides[child].group_by))
+            # Grouping columns also have the names that residual conditions use.
+            numbers = range(len(self.join.sides[parent].group_by)), range(len(self.join.sides[child].group_by))
+            frame = frame.withColumns({f"__p{i}": F.col(f"__k{parent}_{i}") for i in numbers[0]})
+            other = other.withColumns({f"__c{i}": F.col(f"__k{child}_{i}") for i in numbers[1]})
             conditions.append(f"CAST({link.residual.sql} AS BOOLEAN)")
         on = " AND ".join(f"({condition})" for condition in conditions)
         linked = frame.join(other, F.expr(on), _HOW[link.kind])
@@ -155,11 +157,6 @@ def _read(number: int, side: Side) -> dict[str, str]:
         if component.kind == "sum" and component.argument is not None:
             columns[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
     return columns
-
-
-def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:
-    """Return the frame with the grouping columns of a side also under the names that residual conditions use."""
-    return frame.withColumns({f"{to}{i}": F.col(f"{name}{i}") for i in range(count)})
 
 
 def with_enriched(

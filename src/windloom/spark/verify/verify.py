@@ -121,10 +121,7 @@ def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mappi
 def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
-    """Return the query as a Spark user writes it; further columns are `__n` and the scale of floating-point answers.
-
-    Relations are among streams and frames.
-    """
+    """Return the query as a Spark user writes it; further columns are `__n` and the scale of floating-point answers."""
     streams, frames = with_enriched(query, streams, frames)
     if query.rows is not None:
         row_frames = RowFrames(query.rows, streams, frames)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from windloom.aggregates.registry import aggregator_for
 from windloom.model.query import Query
 from windloom.model.stream import Stream
+from windloom.spark.frames import quoted
 from windloom.spark.native import instant_sql, tick_sql, timestamp_sql
 from windloom.spark.projection import POSITION, with_positions
 
@@ -112,7 +113,7 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> WindowedFrame
     truths = [aggregator_for(aggregate, None).truth_sql(aggregate, tick_sql(stream)) for aggregate in query.aggregates]
     if any("DISTINCT" in sql for sql in truths):
         groups = [F.expr(grouping.expression.sql).alias(f"__k{i}") for i, grouping in enumerate(query.group_by)]
-        columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]
+        columns = [F.col(quoted(name)) for name in source.columns]
         sessions = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
         source = sessions.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
         windows = F.col("__w")
