@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from windloom.answers.blocks import Stopwatch
@@ -50,8 +51,6 @@ from windloom.weave.backfill import LoggedRound, woven_again
 
 #: How many rounds later an answer to a question can still be repaired.
 REPAIRED_ROUNDS = 64
-
-
 #: Failures for which no query is to blame; some sinks may already have the answers of the round.
 BLAMELESS = (RoundStoppedError, SinkGivenUpError, StorageError)
 
@@ -246,7 +245,7 @@ class RoundLoop:
             if self._is_remade or not state.cells.keys().isdisjoint(is_new):
                 self._journal.snapshot(number - 1, state, record.version)
         if self.adapting is not None:
-            self.adapting.begin(record, plan)
+            self.adapting.adapter.begin(record.version, plan, partial(self.adapting.basins, record))
         # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
         # that round would fail for ever: so the change that the failure calls for takes effect in it. All other
         # queries report what they would have reported.

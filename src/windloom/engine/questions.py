@@ -52,7 +52,7 @@ class Moment:
     @property
     def staleness(self) -> float:
         """Seconds since that round was committed."""
-        return _age(self._snapshot.committed)
+        return max(0.0, time.time() - self._snapshot.committed.at)
 
     def ask(self, text: str) -> Answer:
         """Answer a query once, as of this instant."""
@@ -106,8 +106,5 @@ class Questions:
 
 def _told(answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
     since = None if answer.since is None else instant(answer.since)
-    return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
-
-
-def _age(committed: CommittedRound) -> float:
-    return max(0.0, time.time() - committed.at)
+    staleness = max(0.0, time.time() - committed.at)
+    return Answer(answer.rows, instant(answer.closed), since, answer.round, staleness)

@@ -54,7 +54,10 @@ def choose(
     if starving is not None:
         taking.take_part(starving, seconds * STARVING_SHARE, is_first=True)
     waiting = schedule.waits(tasks, costs, round_seconds)
-    order = sorted((task for task in tasks if task not in waiting and task is not starving), key=urgency)
+    order = sorted(
+        (task for task in tasks if task not in waiting and task is not starving),
+        key=lambda task: (task.priority, task.slack, -task.passed, task.names),  # the most urgent first
+    )
     for task in order:
         if task in taking.windows:
             continue
@@ -65,11 +68,6 @@ def choose(
         for other in schedule.together(task, others, round_seconds):
             taking.take_whole(other, seconds)
     return ChosenAnswers(taking.windows, taking.total, wanted)
-
-
-def urgency(task: Task) -> tuple[int, float, int, tuple[str, ...]]:
-    """Return a sort key: less is more urgent."""
-    return task.priority, task.slack, -task.passed, task.names
 
 
 class _Taking:

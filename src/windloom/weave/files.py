@@ -187,12 +187,8 @@ def _is_kind(arrow: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
 
 #: The years 0001 to 9999, the range of Spark's timestamps.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
-
-
 #: The intended size of a portion, in bytes: large enough for the kernels, small enough for several to fit in memory.
 PORTION_BYTES = 256 << 20
-
-
 #: Row groups are read together up to this many rows.
 UNIT_ROWS = 1 << 18
 #: Before 1900, files may hold dates and times of another calendar.
