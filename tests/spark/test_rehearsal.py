@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from windloom.engine import warm_up
-from windloom.engine.warm_up import AREAS, many_predicates, rehearse
 from windloom.expressions import predicate_index
 from windloom.kernels.compiling import load_noted, note_path
 from windloom.kernels.tuples import signatures
 from windloom.weave.roll_up import SignedCells
+from windloom_tools import warm_up
+from windloom_tools.warm_up import AREAS, many_predicates, rehearse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,9 +26,7 @@ def warm() -> None:
     `make setup` does this. Repeat it after an upgrade of Windloom, Spark or Java; what is done already is
     not done again. All commands work without it, but the first ones take longer.
     """
-    from windloom.engine.warm_up import prepare
-
-    prepare(lambda line: click.echo(f"… {line}"))
+    import_module(_WARM_UP).prepare(lambda line: click.echo(f"… {line}"))
 
 
 _WELCOME = """Windloom answers hundreds of sliding-window queries over a few streams from one shared plan, on Spark.
@@ -46,6 +44,7 @@ windloom --help lists all commands; each has its own --help with an example.
 #: Modules beside this package that hold a command of this name. They are named here and not found through entry points:
 #: a checkout on the path has no metadata, and an editable install may have that of an older one.
 _TOOLS = {"calibrate": "windloom_tools.calibration.command", "demo": "windloom_tools.demo.command"}
+_WARM_UP = "windloom_tools.warm_up"  # what the command `warm` runs, too large to be loaded for a list of commands
 
 
 class _Commands(UserDict[str, Any]):

@@ -87,15 +87,18 @@ class _Batch:
     held: HeldAnswers = field(default_factory=HeldAnswers)
 
     def on_driver(self, whole: RoundTuples, jobs: SparkBatchJobs) -> Results:
-        def stepped(outcome: Outcome) -> None:
-            self.progress(f"final aggregation of {sum(outcome.counts.partials.values()):,} partials on the driver")
-
         def made(rows: int) -> None:
             if self.store is not None:
                 self.progress(f"{rows:,} rows written")
 
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
-        done = self._loop(placement, Listeners(stepped, made)).run(whole)
+        listeners = Listeners(
+            lambda outcome: self.progress(
+                f"final aggregation of {sum(outcome.counts.partials.values()):,} partials on the driver"
+            ),
+            made,
+        )
+        done = self._loop(placement, listeners).run(whole)
         seconds = done.progress.seconds
         partials = seconds["partials"] + seconds.get("rows", 0.0)
         stats = self._stats(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from windloom.answers.blocks import Stopwatch
@@ -24,7 +24,6 @@ from windloom.rounds.choose import (
     DueWindows,
     choose,
     due_windows,
-    postponed_by,
     reported_windows,
     tasks_of,
     units_of,
@@ -75,11 +74,7 @@ class MeasuredAnswers:
     rest: float
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "units": {name: list(unit) for name, unit in self.units.items()},
-            "answers": self.answers,
-            "rest": self.rest,
-        }
+        return {**asdict(self), "units": {name: list(unit) for name, unit in self.units.items()}}
 
     @classmethod
     def from_json(cls, about: Mapping[str, Any]) -> MeasuredAnswers:
@@ -94,9 +89,6 @@ class DeadlineRecord:
     windows: int = 0
     late: int = 0
     worst: float = 0.0
-
-    def plus(self, windows: int, late: int, worst: float) -> DeadlineRecord:
-        return DeadlineRecord(self.windows + windows, self.late + late, max(self.worst, worst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +164,13 @@ class Scheduling:
         plan, state = round.plan, round.state
         units, predicted = self._units(plan, round.number)
         due = list(due_windows(plan, state, given, units))
-        self._count(plan, state, due)
+        names = {planned.name for planned in plan.queries}
+        self.kept = {name: kept for name, kept in self.kept.items() if name in names}
+        self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
+        for _, due_query in due:
+            if due_query.planned.name in state.fresh:
+                self.counting_from[due_query.planned.name] = due_query.closed
+            self.counting_from.setdefault(due_query.planned.name, due_query.closed)
         if self.budget is None or intake.ends or intake.everything or not due:
             self._passed = {}
             return Decision({}, _predicted(units, predicted, due, {}))
@@ -185,7 +183,13 @@ class Scheduling:
         until_next = max(self.round_seconds(), elapsed + self.learned.length)
         chosen = choose([task for task in tasks if task not in must], self.schedule, costs, left, until_next)
         answered = {**chosen.windows, **{task: task.windows for task in must}}
-        postponed = postponed_by(tasks, answered)
+        postponed = {  # after which tick the windows of a query that is not answered entirely are left
+            due_query.planned.name: due_query.end_of(windows) if windows else TICK_MIN
+            for task, every in tasks.items()
+            for windows in [answered.get(task, 0)]
+            for due_query in every
+            if windows < due_query.windows
+        }
         self._passed = {
             name: self._passed.get(name, 0) + 1 for task in tasks if task not in answered for name in task.names
         }
@@ -214,7 +218,10 @@ class Scheduling:
             count, worst = (
                 answered.late(now, self.counting_from.get(query.name, TICK_MIN)) if answered.windows else (0, 0)
             )
-            self.kept[query.name] = self.kept.get(query.name, DeadlineRecord()).plus(answered.windows, count, worst)
+            kept = self.kept.get(query.name, DeadlineRecord())
+            self.kept[query.name] = DeadlineRecord(
+                kept.windows + answered.windows, kept.late + count, max(kept.worst, worst)
+            )
             if count:
                 late[query.name] = {"windows": count, "seconds": round(worst, 3)}
                 late_windows += count
@@ -226,15 +233,6 @@ class Scheduling:
             units = units_of(plan)
             known = self._costs = (plan, number, units, self._predict(plan, units))
         return known[2], known[3]
-
-    def _count(self, plan: Plan, state: State, due: Sequence[tuple[int, DueWindows]]) -> None:
-        names = {planned.name for planned in plan.queries}
-        self.kept = {name: kept for name, kept in self.kept.items() if name in names}
-        self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
-        for _, due_query in due:
-            if due_query.planned.name in state.fresh:
-                self.counting_from[due_query.planned.name] = due_query.closed
-            self.counting_from.setdefault(due_query.planned.name, due_query.closed)
 
 
 class BudgetDecision:

@@ -156,26 +156,20 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
                 f"the columns of the data are {', '.join(columns)}",
                 near_names(name, list(columns)),
             )
-        quoted = Expression.of_column(column).sql
-        if columns[column] == kind or kind.kind is TypeKind.OTHER:
+        quoted, given = Expression.of_column(column).sql, columns[column]
+        fits_double = given.name == "float" or (given.kind is TypeKind.INTEGER and given.bits <= 32)
+        fits_integer = given.kind is kind.kind is TypeKind.INTEGER and given.bits <= kind.bits
+        if given == kind or kind.kind is TypeKind.OTHER:
             chosen.append(quoted)
-        elif _widens(columns[column], kind):
+        elif fits_integer or (kind.name == "double" and fits_double):
             chosen.append(f"CAST({quoted} AS {kind}) AS {quoted}")
         else:
             raise WindloomError(
                 f"{declared.title}: column '{name}' is not of its declared type",
-                f"it is declared {kind}, and its data is {columns[column]}",
-                f"declare it {columns[column]}, or cast the data",
+                f"it is declared {kind}, and its data is {given}",
+                f"declare it {given}, or cast the data",
             )
     return frame.selectExpr(*chosen)
-
-
-def _widens(actual: DataType, declared: DataType) -> bool:
-    if actual.kind is TypeKind.INTEGER and declared.kind is TypeKind.INTEGER:
-        return actual.bits <= declared.bits
-    return declared.name == "double" and (
-        actual.name == "float" or (actual.kind is TypeKind.INTEGER and actual.bits <= 32)
-    )
 
 
 #: A relation as the user gives it: one version for good, or a function that returns the current one.
@@ -199,7 +193,9 @@ class RelationSource:
             if columns.get(column) != kind:
                 raise WindloomError(
                     f"relation '{name}': its function gives another schema than before",
-                    _difference(column, kind, columns),
+                    f"column '{column}' was {kind}, and is {columns[column]}"
+                    if column in columns
+                    else f"column '{column}' is missing: {near_names(column, list(columns))}",
                     "give a DataFrame with the columns of the first one; for others, register a relation of its own",
                 )
         return (
@@ -236,27 +232,17 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
     return RelationSource(Relation(name, column_types(frame), is_retroactive=retroactive), given)
 
 
-def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> None:
-    """Raise if a stream or relation already has the name: FROM calls both by their names."""
-    same_name = next((other for other in others if str(name).lower() == other.lower()), None)
-    if same_name is not None:
-        other = "relation" if others[same_name].is_relation else "stream"
-        raise WindloomError(
-            f"{what} '{name}' cannot be registered",
-            f"there is a {other} '{same_name}', and FROM calls both by their names",
-            "give one of them another name",
-        )
-
-
-def refuse_other_spelling(name: str, what: str, known: Mapping[str, Stream]) -> None:
-    """Raise if a stream or relation has the name in other letters: FROM could not tell which of the two is meant."""
-    same_name = next((each for each in known if str(name).lower() == each.lower() and name != each), None)
-    if same_name is not None:
-        raise WindloomError(
-            f"{what} '{name}' cannot be registered",
-            f"there is a {what} '{same_name}', and names are compared without case",
-            f"give it another name; if it is the same {what}, call it '{same_name}'",
-        )
+def refuse_taken_name(name: str, what: str, known: Mapping[str, Stream]) -> None:
+    """Raise if FROM could not tell a new stream or relation from a known one, of another kind or spelled otherwise."""
+    for other, source in known.items():
+        kind = "relation" if source.is_relation else "stream"
+        if str(name).lower() != other.lower() or (name, what) == (other, kind):
+            continue
+        fact, hint = "FROM calls both by their names", "give one of them another name"
+        if what == kind:
+            fact = "names are compared without case"
+            hint = f"give it another name; if it is the same {what}, call it '{other}'"
+        raise WindloomError(f"{what} '{name}' cannot be registered", f"there is a {kind} '{other}', and {fact}", hint)
 
 
 def _frame_of(name: str, given: Given) -> DataFrame:
@@ -284,12 +270,6 @@ def _frame_of(name: str, given: Given) -> DataFrame:
             f"read it with spark.read; or register it as a stream: loom.stream('{name}', df, time=…)",
         )
     return frame
-
-
-def _difference(column: str, kind: DataType, columns: dict[str, DataType]) -> str:
-    if column in columns:
-        return f"column '{column}' was {kind}, and is {columns[column]}"
-    return f"column '{column}' is missing: {near_names(column, list(columns))}"
 
 
 def with_urgency(name: str, text: str, within: str | timedelta | None, priority: int | None) -> str:

@@ -24,7 +24,7 @@ from windloom.engine.options import StreamOptions, least_seconds, schedule_lines
 from windloom.engine.placement import refuse_unsharded
 from windloom.engine.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.questions import Answer, Moment, Questions
-from windloom.engine.results import AnswerTable, unknown_query, unknown_table
+from windloom.engine.results import WideTable, unknown_query, unknown_table
 from windloom.engine.views import AnswerViews, charts_as, cost_view, facts_table, rows_table
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError, WindloomWarning
@@ -91,11 +91,13 @@ class Handle(AnswerViews):
         sinks: list[Sink],
         tables: AnswerTables,
         is_durable: bool,
-        wide: Mapping[str, AnswerTable] | None = None,
+        wide: Mapping[str, WideTable] | None = None,
+        listener: Callable[[RoundProgress], None] | None = None,
     ) -> None:
+        """`listener` is called after every round."""
         self._loop, self._checkpoint, self._queries, self._options = loop, checkpoint, queries, options
         self._sinks, self._tables = sinks, tables
-        self._wide = wide or {}
+        self._wide, self._listener = wide or {}, listener
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
         self._questions = Questions(loop, queries, lambda: self._newest)
         self._catching_up = CatchingUp(loop)
@@ -364,7 +366,8 @@ class Handle(AnswerViews):
                         str(self.waiting),
                         f"bring '{self.waiting.sink}' back, then try again",
                     )
-                loop.settle([name])
+                if name in loop.state.answered:  # its postponed windows are answered before it changes
+                    loop.catch_up(must=[name])
                 record = replace(planned, from_round=self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
@@ -413,6 +416,8 @@ class Handle(AnswerViews):
 
     def report(self, progress: RoundProgress) -> None:
         self._recent.append(progress)
+        if self._listener is not None:
+            self._listener(progress)
 
     def on_batch(self, ingest: Ingest) -> Callable[[DataFrame, int], None]:
         def run(batch: DataFrame, number: int) -> None:

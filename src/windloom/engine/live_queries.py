@@ -83,7 +83,14 @@ class LiveTrees:
             return _Followed(plan, {number: query.name for number, query in enumerate(members)}, statistics)
         followed = self._followed.get(identity)
         if followed is None or not _holds(followed, before, wanted) or differ(followed.statistics, statistics):
-            followed = self._taken_up(problem, remaining, wanted, statistics)
+            # The trees were made before a restart, or with other options or statistics: the plan continues from them.
+            names = [name for tree in remaining for name in tree]
+            position_of = {name: i for i, name in enumerate(names)}
+            windows = tuple(wanted[name].window for name in names)
+            recorded = SharingProblem(windows, problem.slicing, problem.model)
+            trees: Trees = tuple(tuple(position_of[name] for name in tree) for tree in remaining)
+            plan = IncrementalPlan.of(recorded, trees, self._epsilon, self._choose)
+            followed = _Followed(plan, dict(enumerate(names)), statistics)
         for number in [number for number, name in followed.names.items() if name not in wanted]:
             followed.plan.remove(number)
             del followed.names[number]
@@ -93,21 +100,6 @@ class LiveTrees:
                 followed.names[followed.plan.next_query] = query.name
                 followed.plan.add(query.window)
         return followed
-
-    def _taken_up(
-        self,
-        problem: SharingProblem,
-        recorded_trees: list[list[str]],
-        wanted: Mapping[str, Query],
-        statistics: Statistics,
-    ) -> _Followed:
-        """Return a plan that continues from trees made before a restart, or with other options or statistics."""
-        names = [name for tree in recorded_trees for name in tree]
-        position_of = {name: i for i, name in enumerate(names)}
-        shared_problem = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
-        trees: Trees = tuple(tuple(position_of[name] for name in tree) for tree in recorded_trees)
-        plan = IncrementalPlan.of(shared_problem, trees, self._epsilon, self._choose)
-        return _Followed(plan, dict(enumerate(names)), statistics)
 
     def _choose(self, problem: SharingProblem) -> Trees:
         if self.options.strategy == "auto":

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
-from typing import Any
 
 from windloom.answers.blocks import Stopwatch
 from windloom.answers.rows.row_queries import set_since
@@ -51,13 +51,8 @@ from windloom.weave.backfill import LoggedRound, woven_again
 
 #: How many rounds later an answer to a question can still be repaired.
 REPAIRED_ROUNDS = 64
-
-
 #: Failures for which no query is to blame; some sinks may already have the answers of the round.
 BLAMELESS = (RoundStoppedError, SinkGivenUpError, StorageError)
-
-
-def _ignore(_: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +62,10 @@ class Listeners:
     `waiting` is called when the round waits for a sink, and with None when the round continues.
     """
 
-    stepped: Callable[[Outcome], None] = _ignore
-    made: Callable[[int], None] = _ignore
-    done: Callable[[RoundProgress], None] = _ignore
-    waiting: Callable[[SinkWait | None], None] = _ignore
+    stepped: Callable[[Outcome], None] = lambda outcome: None
+    made: Callable[[int], None] = lambda rows: None
+    done: Callable[[RoundProgress], None] = lambda progress: None
+    waiting: Callable[[SinkWait | None], None] = lambda wait: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,8 @@ class RoundLoop:
         self._emitted = journal.read_emitted()
         self._showing = threading.Lock()
         at = self._journal.committed_at(recovered.next_round - 1)
-        self._shown = CommittedRound(recovered.next_round - 1, self.plan, self.record, self.state, at)
+        #: The plan and the state after the last committed round, which questions see.
+        self.committed = CommittedRound(recovered.next_round - 1, self.plan, self.record, self.state, at)
         #: For each of the newest rounds, the least tick of its late tuples, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
         if self._is_snapshot_due(self._journal.last_committed):
@@ -165,12 +161,6 @@ class RoundLoop:
             self.run(RoundTuples(only_answers=True, everything=everything, must=names))
             return True
 
-    def settle(self, names: Collection[str]) -> None:
-        """Answer the postponed windows of some queries before they change; called while the lock is held."""
-        owing = self.state.answered.keys() & set(names)
-        if owing:
-            self.catch_up(must=owing)
-
     def run(self, intake: RoundTuples, batch: int | None = None) -> CompletedRound:
         """Run a round, and before it those that must come first; return the last one.
 
@@ -181,7 +171,7 @@ class RoundLoop:
             for turn in self._turns(intake, batch):
                 completed = None
                 while completed is None:
-                    with self._noting_failure():
+                    try:
                         watch = Stopwatch(self._clock)
                         round, deciding = self._begin(turn, watch)
                         log = self.placement.logged(round, turn.intake, watch)
@@ -195,6 +185,17 @@ class RoundLoop:
                         given = self.delivery.give(round.number, answers, watch)
                         measured = deciding.measured(outcome)
                         completed = self._commit(turn, round, outcome, answers, given, measured, watch)
+                    except LostTuplesError as error:
+                        # The round is not committed. It begins again, as after a crash, without what needs the file.
+                        if not self.placement.lose(error):
+                            raise
+                    except BLAMELESS:
+                        raise
+                    except Exception:
+                        # If a query cannot be answered, the next start may bring the catalog without it, or a better
+                        # one.
+                        self._journal.note_failure(self.next_round)
+                        raise
         assert completed is not None, "there is always a round to run"
         return completed
 
@@ -215,22 +216,6 @@ class RoundLoop:
             # A query that leaves must first report the windows that are already closed: its cells leave with it.
             yield _Turn(None, replace(answering, must=must), self.record)
         yield _Turn(batch, intake, self.record if intake.only_answers else None, ahead)
-
-    @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        """Note a round that has failed; if it only lacks a file of tuples that it can do without, it begins again."""
-        try:
-            yield
-        except LostTuplesError as error:
-            # The round is not committed. It begins again, as after a crash, without what needs the file.
-            if not self.placement.lose(error):
-                raise
-        except BLAMELESS:
-            raise
-        except Exception:
-            # If a query cannot be answered, the next start may bring the catalog without it, or with a better one.
-            self._journal.note_failure(self.next_round)
-            raise
 
     def _leaving(self, intake: RoundTuples) -> frozenset[str]:
         """Return queries that owe answers and cannot wait: the next plan lacks them, or changes them or their cells."""
@@ -260,7 +245,7 @@ class RoundLoop:
             if self._is_remade or not state.cells.keys().isdisjoint(is_new):
                 self._journal.snapshot(number - 1, state, record.version)
         if self.adapting is not None:
-            self.adapting.begin(record, plan)
+            self.adapting.adapter.begin(record.version, plan, partial(self.adapting.basins, record))
         # A logged round keeps its plan, because a sink may have rows of it. But if one query could not be answered,
         # that round would fail for ever: so the change that the failure calls for takes effect in it. All other
         # queries report what they would have reported.
@@ -307,13 +292,20 @@ class RoundLoop:
             emitted = answers.reported()
             if emitted != self._emitted:
                 self._journal.write_emitted(number, emitted)
-            self._journal.commit(number, {**self._commit_record(progress, turn.intake, outcome, measured), "at": at})
+            record = progress.as_dict()  # with observations for later plans and schedules
+            if not turn.intake.only_answers:
+                record["observed"] = to_json(RoundObserved, outcome.observed)
+                if self.adapting is not None:
+                    record["adapted"] = self.adapting.kept()
+            if measured is not None:
+                record["answering"] = measured.to_json()
+            self._journal.commit(number, {**record, "at": at})
             self._emitted = emitted
             self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, round.record, round.plan
         self._learn(round, turn.intake, outcome, measured, watch)
         with self._showing:  # questions see the round from here on; files that only earlier rounds needed go
-            self._shown = CommittedRound(number, round.plan, round.record, self.state, at)
+            self.committed = CommittedRound(number, round.plan, round.record, self.state, at)
             self._late.append((number, outcome.late_from))
             self.placement.committed(number, self.state)
         if self._is_snapshot_due(number):
@@ -351,30 +343,12 @@ class RoundLoop:
                 is_whole = not round.state.answered and not outcome.state.answered
                 self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes, is_whole=is_whole)
 
-    def _commit_record(
-        self, progress: RoundProgress, intake: RoundTuples, outcome: Outcome, measured: MeasuredAnswers | None
-    ) -> dict[str, Any]:
-        """Return the figures of a round, and observations for later plans and schedules, as its commit keeps them."""
-        record = progress.as_dict()
-        if not intake.only_answers:
-            record["observed"] = to_json(RoundObserved, outcome.observed)
-            if self.adapting is not None:
-                record["adapted"] = self.adapting.kept()
-        if measured is not None:
-            record["answering"] = measured.to_json()
-        return record
-
-    @property
-    def committed(self) -> CommittedRound:
-        """The plan and the state after the last committed round."""
-        return self._shown
-
     @contextmanager
     def snapshot(self) -> Iterator[RoundSnapshot]:
         """Give the state after the last committed round, valid until the end of the `with`; no round waits for it."""
         with ExitStack() as pins:
             with self._showing:
-                shown = self._shown
+                shown = self.committed
                 parts: Iterable[State] = ()
                 if shown.plan is not None:
                     parts = pins.enter_context(self.placement.kept(shown.state, shown.plan))

@@ -245,9 +245,7 @@ _SHOWN = 12
 
 
 def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
-    """Return the shortest time in which an answer can come, in seconds, and why; None if nothing is known of rounds
-    yet.
-    """
+    """Return the shortest time in which an answer can come, in seconds, and why; None if it is not known yet."""
     if scheduling.learned.length:
         event, took = scheduling.round_seconds(), scheduling.learned.length
         return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"

@@ -39,12 +39,6 @@ class Answer:
     staleness: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    query: Query
-    alone: Plan
-
-
 class Moment:
     """The committed state at one instant, for several questions: all of them see the same round."""
 
@@ -58,13 +52,13 @@ class Moment:
     @property
     def staleness(self) -> float:
         """Seconds since that round was committed."""
-        return _age(self._snapshot.committed)
+        return max(0.0, time.time() - self._snapshot.committed.at)
 
     def ask(self, text: str) -> Answer:
         """Answer a query once, as of this instant."""
         question = self._questions.read(text)
         with self._questions.asking():
-            return _told(self._snapshot.answer(question.query, question.alone), self._snapshot.committed)
+            return _told(self._snapshot.answer(*question), self._snapshot.committed)
 
 
 class Questions:
@@ -89,20 +83,20 @@ class Questions:
         with self.asking():
             with self._loop.snapshot() as snapshot:
                 committed = snapshot.committed
-                answer = snapshot.answer(question.query, question.alone)
+                answer = snapshot.answer(*question)
             repairs = MOST_REPAIRS if latest else 0
             while repairs and self._loop.committed.round > answer.round:
                 repairs -= 1
                 with self._loop.snapshot() as snapshot:
                     try:
-                        answer = snapshot.repair(question.query, question.alone, answer)
+                        answer = snapshot.repair(*question, answer)
                     except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
                         break
                     committed = snapshot.committed
             return _told(answer, committed)
 
-    def read(self, text: str) -> _Question:
-        """Return the query of a text, planned by itself, with the estimates and options of the last round's plan."""
+    def read(self, text: str) -> tuple[Query, Plan]:
+        """Return a query, and its plan by itself, with the estimates and options of the last round's plan."""
         query = self._queries.bind("ask", text)
         if query.emission.kind is not Emits.FINAL:
             raise WindloomError(
@@ -112,13 +106,10 @@ class Questions:
             )
         record = self._loop.committed.record or self._newest()
         known = PlanningFacts(estimates=record.estimates, ongoing=record.ongoing)
-        return _Question(query, self._queries.plan_alone(query, known, record.options))
+        return query, self._queries.plan_alone(query, known, record.options)
 
 
 def _told(answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
     since = None if answer.since is None else instant(answer.since)
-    return Answer(answer.rows, instant(answer.closed), since, answer.round, _age(committed))
-
-
-def _age(committed: CommittedRound) -> float:
-    return max(0.0, time.time() - committed.at)
+    staleness = max(0.0, time.time() - committed.at)
+    return Answer(answer.rows, instant(answer.closed), since, answer.round, staleness)

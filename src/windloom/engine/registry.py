@@ -9,14 +9,7 @@ from functools import reduce
 from pathlib import Path
 
 from windloom.aggregates.registry import FUNCTIONS
-from windloom.engine.declare import (
-    Given,
-    RelationSource,
-    make_relation,
-    make_stream,
-    refuse_name_of_other,
-    refuse_other_spelling,
-)
+from windloom.engine.declare import Given, RelationSource, make_relation, make_stream, refuse_taken_name
 from windloom.engine.type_checks import check_condition, check_join, check_rows
 from windloom.errors import WindloomError
 from windloom.language.catalog import parse_catalog
@@ -54,7 +47,7 @@ class Registry:
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
         self._files: dict[str, LocalFiles | None] = {}  # the files of streams that were looked at
-        self._types: dict[ExpressionKey, DataType] = {}
+        self.known_types: dict[ExpressionKey, DataType] = {}  # of all expressions of queries bound or checked
         # Aliases and sources of joins, by the name of the joined relation on which expressions are evaluated.
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
         self._enriched: dict[str, EnrichedStream] = {}  # the enriched streams that some query reads
@@ -76,8 +69,7 @@ class Registry:
                 f"its columns are {', '.join(self.streams[name].columns)}",
                 "use another name, or a new Loom",
             )
-        refuse_other_spelling(name, "stream", self.streams)
-        refuse_name_of_other(name, "stream", self.relations)
+        refuse_taken_name(name, "stream", self.sources)
         stream, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
         self._replace_source(stream)
         self._frames[name] = frame
@@ -90,8 +82,7 @@ class Registry:
                 f"its columns are {', '.join(self.relations[name].columns)}",
                 "use another name, or a new Loom; a relation that changes is given as a function",
             )
-        refuse_other_spelling(name, "relation", self.relations)
-        refuse_name_of_other(name, "relation", self.streams)
+        refuse_taken_name(name, "relation", self.sources)
         source = make_relation(name, given, self.relations.get(name), retroactive)
         self._replace_source(source.relation)
         self._versions[name] = source
@@ -132,7 +123,7 @@ class Registry:
             ),
         }
         stale |= {key for key, sources in self._joined.items() if any(source in stale for _, source in sources)}
-        self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
+        self.known_types = {key: kind for key, kind in self.known_types.items() if key.relation not in stale}
 
     def add_aggregate(self, aggregate: UserDefined) -> None:
         """Register an aggregate under its name, which must not be the name of a function."""
@@ -248,24 +239,19 @@ class Registry:
                 )
         return dict(self._frames)
 
-    @property
-    def known_types(self) -> dict[ExpressionKey, DataType]:
-        """Types of all expressions of queries that were bound or checked."""
-        return self._types
-
     def types(self) -> dict[ExpressionKey, DataType]:
         """Return the types of all expressions, from the data if there is any, otherwise from the declaration."""
         with suppress(WindloomError):  # checked again below, query by query, to name the query that is wrong
             self._learn_types(self.queries.values())
             # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
             unchecked = (query for query in self.queries.values() if query not in self._checked)
-            outputs_of_queries = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
-            asked = {outputs.key: outputs for outputs in outputs_of_queries if self._must_ask(outputs)}
+            found = (OutputsOfTypes(query, *_check_query_types(query, self.known_types)) for query in unchecked)
+            asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
             if asked and can_evaluate(self._session(), asked.values()):
                 self._checked_outputs.update(asked)
         for query in self.queries.values():
             self._check(query)
-        return self._types
+        return self.known_types
 
     def _check(self, query: Query) -> None:
         """Raise if the types of the data do not fit the query; check expressions over aggregates only with data."""
@@ -274,7 +260,7 @@ class Registry:
         try:
             self._check_enriched(query)
             self._learn_types([query])
-            outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
+            outputs = OutputsOfTypes(query, *_check_query_types(query, self.known_types))
             if self._must_ask(outputs):
                 check_outputs(self._session(), outputs)
                 self._checked_outputs.add(outputs.key)
@@ -296,9 +282,7 @@ class Registry:
                 check_condition(f"condition '{enrichment.on}' on relation '{enrichment.relation}'", kind)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Return whether to ask Spark if it can evaluate the outputs: if there is data, and our own rules do not decide
-        it.
-        """
+        """Return whether to ask Spark if it can evaluate outputs: there is data, and our own rules do not decide it."""
         query = outputs.query
         if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
@@ -315,14 +299,16 @@ class Registry:
             self._joined |= _joined(query)
             self._enriched |= {enriched_stream.name: enriched_stream for enriched_stream in query.enriched}
             for relation, expression in query.evaluated:
-                if ExpressionKey(relation, expression.sql) not in self._types:
+                if ExpressionKey(relation, expression.sql) not in self.known_types:
                     missing.setdefault(relation, {})[expression] = None
         for relation, expressions in missing.items():
             self._learn_types_of(relation, list(expressions))
 
     def _learn_types_of(self, relation: str, expressions: list[Expression]) -> None:
         """Find types from the columns and our own rules, and the others from Spark, in one analysis."""
-        aliases, streams = self._sources(relation)
+        # One stream, or a join of several under their aliases.
+        sources, known = self._joined.get(relation, ((relation, relation),)), {**self.sources, **self._enriched}
+        aliases, streams = [alias for alias, _ in sources], [known[source] for _, source in sources]
         by_rule = all(self._has_usual_types(stream.name) for stream in streams)
         unknown = []
         for expression in expressions:
@@ -335,39 +321,24 @@ class Registry:
             if kind is None:
                 unknown.append(expression)
             else:
-                self._types[ExpressionKey(relation, expression.sql)] = kind
+                self.known_types[ExpressionKey(relation, expression.sql)] = kind
         if unknown:
-            frames = [self._frame(stream) for stream in streams]
+            frames = [
+                self._frames[stream.name] if stream.name in self._frames else empty_frame(self._session(), stream)
+                for stream in streams
+            ]
             if relation in self._joined:
                 frames = [frame.alias(alias) for alias, frame in zip(aliases, frames, strict=True)]
             frame = reduce(DataFrame.crossJoin, frames)
             for sql, kind in expression_types(frame, unknown).items():
-                self._types[ExpressionKey(relation, sql)] = kind
-
-    def _frame(self, stream: Stream) -> DataFrame:
-        """Return the data of a stream, or an empty frame with the columns of a stream or a relation."""
-        frame = self._frames.get(stream.name)
-        return empty_frame(self._session(), stream) if frame is None else frame
-
-    def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
-        """Return the aliases and streams on which expressions are evaluated: one stream, or a join of several."""
-        if relation not in self._joined:
-            return [relation], [self._source(relation)]
-        joined = self._joined[relation]
-        return [alias for alias, _ in joined], [self._source(source) for _, source in joined]
-
-    def _source(self, name: str) -> Stream:
-        """Return the stream, enriched stream or relation with this name."""
-        return self._enriched[name] if name in self._enriched else self.sources[name]
+                self.known_types[ExpressionKey(relation, sql)] = kind
 
     def _has_data(self, query: Query) -> bool:
         has_rows = all(relation in self._versions for relation in query.relations)
         return has_rows and all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
-        """Return whether our own rules for types hold in the session of the data; without data, they are assumed to
-        hold.
-        """
+        """Return whether our own rules for types hold in the session of the data; without data, assume that they do."""
         read = self._enriched[stream].base if stream in self._enriched else stream
         return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
 

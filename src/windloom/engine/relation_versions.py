@@ -11,7 +11,7 @@ their cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from windloom.answers.blocks import Stopwatch
@@ -58,18 +58,12 @@ class RelationJobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    number: int
-    seen: SeenVersion
-
-
 class Relations:
     """`sources` return the current frame of each relation, by name. There is one object per run."""
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], jobs: RelationJobs | None = None) -> None:
         self._sources, self._jobs = sources, jobs
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, tuple[int, SeenVersion]] = {}  # the number of the version, and its frame
         self.read: dict[str, Any] = {}  # the frames of the versions that the last round had, by relation
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
@@ -86,7 +80,7 @@ class Relations:
                 seen, version = self._jobs.seen(frame), self._next(planned_relation.name, round)
                 rows, nbytes = self._jobs.size(frame, seen)
                 new[planned_relation.name] = replace(version, rows=rows, nbytes=nbytes)
-                self._seen[planned_relation.name] = _Seen(version.number, seen)
+                self._seen[planned_relation.name] = version.number, seen
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
@@ -139,7 +133,7 @@ class Relations:
             is_same = about == held_about and bool(blob.equals(held_blob))
         if version is None or not is_same:
             version = self._next(name, round)
-        self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
+        self._seen[name] = version.number, self._jobs.seen(frame)
         is_new = not is_held or not is_same
         return (replace(version, rows=taken.rows, nbytes=taken.nbytes), taken) if is_new else None
 
@@ -149,8 +143,8 @@ class Relations:
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
         """Return the frame that the version of a state was read from; None if it is not known in this process."""
-        version, seen = state.versions.get(name), self._seen.get(name)
-        return None if seen is None or version is None or seen.number != version.number else seen.seen
+        version, (number, seen) = state.versions.get(name), self._seen.get(name, (0, None))
+        return seen if version is not None and number == version.number else None
 
     def _next(self, name: str, round: Round) -> Version:
         before = round.state.versions.get(name)

@@ -21,7 +21,6 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.replan import Adapter
 from windloom.plan.costs import Choices
-from windloom.plan.plan import Plan
 from windloom.statistics.observations import ExpectedInput, RoundObserved, StreamRound
 
 #: The share by which the number of tuples may differ from what was foreseen; if it differs by more, the source is not
@@ -42,9 +41,6 @@ class Adapting:
     coming: Callable[[int], Mapping[str, ExpectedInput]] = lambda batch: {}
     _foreseen: Mapping[str, StreamRound] = field(default_factory=dict)  # what is known of the present round
     _doubtful: set[str] = field(default_factory=set)  # streams that brought something other than foreseen
-
-    def begin(self, record: PlanRecord, plan: Plan) -> None:
-        self.adapter.begin(record.version, plan, lambda: self.basins(record))
 
     def told(self, progress: RoundProgress) -> RoundProgress:
         """The figures of a round, completed by the figures of adapting so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,15 +82,6 @@ def unknown_table(name: str, known: list[str]) -> WindloomError:
     )
 
 
-class AnswerTable(Protocol):
-    """Makes a wide table from the answers of several queries, as of a watermark."""
-
-    @property
-    def queries(self) -> tuple[Query, ...]: ...
-
-    def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table: ...
-
-
 class Results(AnswerViews, Mapping[str, DataFrame]):
     """Answers by query name. `results["q"]` is a Spark DataFrame, `results.arrow("q")` the same as an Arrow table."""
 
@@ -101,7 +92,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self.observed = RoundObserved()  # used to predict later plans
         self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
         self.relations: Mapping[str, DataFrame] = {}  # the rows of these versions
-        self.tables: Mapping[str, AnswerTable] = {}  # the wide tables that were declared
+        self.tables: Mapping[str, WideTable] = {}  # the wide tables that were declared
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
     def __iter__(self) -> Iterator[str]:

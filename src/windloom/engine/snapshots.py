@@ -13,7 +13,6 @@ there was no newer round reflects the newest one (latest-window-serializable; de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -34,7 +33,7 @@ from windloom.sinks.tables import AnswerTables
 from windloom.state.cells import Cells
 from windloom.state.history import Past
 from windloom.state.state import CellCoverage, State
-from windloom.state.tuple_store import ReportedWindows, TupleStores, files_of
+from windloom.state.tuple_store import ReportedWindows, TupleStores
 from windloom.state.windows.registry import life_of
 
 
@@ -52,10 +51,6 @@ class TupleHistory:
 
     jobs: HistoryJobs
     folder: TupleFolder
-
-    def pinned(self, state: State) -> AbstractContextManager[None]:
-        """Keep the files of a state, whatever rounds are committed meanwhile."""
-        return self.folder.pinned(files_of(state.kept))
 
     def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, CellCoverage] | None:
         """Return the cells of a set, and the time since which they are complete; None if its tuples are not kept."""

@@ -32,7 +32,7 @@ from windloom.engine.progress import RoundProgress
 from windloom.engine.registry import Registry
 from windloom.engine.relation_versions import Relations
 from windloom.engine.replanning import Adapting
-from windloom.engine.results import AnswerTable
+from windloom.engine.results import WideTable
 from windloom.engine.round import RoundTuples
 from windloom.engine.row_queries import RowQueries
 from windloom.engine.snapshots import TupleHistory
@@ -77,7 +77,7 @@ def start_stream(
     checkpoint: str | Path | None,
     history: DataFrame | Mapping[str, DataFrame] | None,
     handover: int | None,
-    tables: Mapping[str, AnswerTable],
+    tables: Mapping[str, WideTable],
     progress: Callable[[RoundProgress], None] | None,
     learned: Estimates,
     waiting: Callable[[SinkWait | None], None] | None,
@@ -135,7 +135,7 @@ def start_stream(
             sink_patience=options.sink_seconds,
             scheduling=_scheduling(opened, queries, memory, options),
             listeners=Listeners(
-                done=lambda done: _tell(handle, done, progress),
+                done=lambda done: handle.report(done),
                 waiting=lambda wait: None if waiting is None else waiting(wait),
             ),
         )
@@ -145,7 +145,7 @@ def start_stream(
             if offsets is not None:
                 loop.adapting.coming = offsets.coming
         opened_sinks = list(sinks.values())
-        handle = Handle(loop, opened, queries, options, opened_sinks, answers, checkpoint is not None, tables)
+        handle = Handle(loop, opened, queries, options, opened_sinks, answers, checkpoint is not None, tables, progress)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -211,12 +211,6 @@ def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, op
         if "answering" in progress:
             scheduling.learned.add(MeasuredAnswers.from_json(progress["answering"]))
     return scheduling
-
-
-def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress], None] | None) -> None:
-    handle.report(done)
-    if progress is not None:
-        progress(done)
 
 
 def _checkpoint_place(
@@ -362,8 +356,6 @@ def _history_frames(
 
 
 def _split_at(frame: DataFrame, stream: Stream, handover: int, side: str) -> DataFrame:
-    """Return tuples on one side of the hand-over; tuples without a time are on the stream's side, where `untimed`
-    applies.
-    """
+    """Return tuples on a side of the hand-over; tuples without a time are the stream's, where `untimed` applies."""
     tick = tick_sql(stream)
     return frame.where(f"{tick} {side} {handover}L" + (f" OR {tick} IS NULL" if side == ">=" else ""))

@@ -21,7 +21,16 @@ Types = Mapping[ExpressionKey, DataType]
 def check_join(join: Join, query: Query, types: Types) -> None:
     """Check sides, links and folds, given the types of all expressions."""
     for side in join.sides:
-        _check_side(side, types)
+        for expression in side.group_by:
+            kind = _type(side, expression, types)
+            if not kind.is_groupable:
+                raise WindloomError(
+                    f"cannot join on '{side.alias}.{expression}'",
+                    f"it is of type {kind}",
+                    "join on plain values: its fields or elements, or lower(…) instead of a collation",
+                )
+        if side.where is not None:
+            check_condition(f"condition '{side.where}' on '{side.alias}'", _type(side, side.where, types))
     for link in join.links:
         parent, child = join.sides[link.parent], join.sides[link.child]
         for pair in link.keys:
@@ -62,19 +71,6 @@ def cast_hint(left: str, left_type: DataType, right: str, right_type: DataType) 
 
 def _type(side: Side, expression: Expression, types: Types) -> DataType:
     return types[ExpressionKey(side.source.stream, expression.sql)]
-
-
-def _check_side(side: Side, types: Types) -> None:
-    for expression in side.group_by:
-        kind = _type(side, expression, types)
-        if not kind.is_groupable:
-            raise WindloomError(
-                f"cannot join on '{side.alias}.{expression}'",
-                f"it is of type {kind}",
-                "join on plain values: its fields or elements, or lower(…) instead of a collation",
-            )
-    if side.where is not None:
-        check_condition(f"condition '{side.where}' on '{side.alias}'", _type(side, side.where, types))
 
 
 def _check_residual(join: Join, link: Link, types: Types) -> None:
@@ -149,8 +145,10 @@ def _check_sides(rows: RowQuery, body: Body, types: Types) -> tuple[DataType, ..
                 _check_value(column.name, kind, "DISTINCT")
         return kinds
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
-    others = _first(body.right).columns
-    for column, other, left_type, right_type in zip(rows.columns, others, left, right, strict=True):
+    first = body.right
+    while not isinstance(first, Selection):
+        first = first.left
+    for column, other, left_type, right_type in zip(rows.columns, first.columns, left, right, strict=True):
         if left_type != right_type and TypeKind.NULL not in (left_type.kind, right_type.kind):
             raise WindloomError(
                 f"the column '{column.name}' has different types on both sides of {body.kind}",
@@ -160,10 +158,6 @@ def _check_sides(rows: RowQuery, body: Body, types: Types) -> tuple[DataType, ..
     for column, kind in zip(rows.columns, left, strict=True):
         _check_value(column.name, kind, str(body.kind))
     return left
-
-
-def _first(body: Body) -> Selection:
-    return body if isinstance(body, Selection) else _first(body.left)
 
 
 def _check_value(name: str, kind: DataType, what: str) -> None:

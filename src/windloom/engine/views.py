@@ -57,12 +57,21 @@ class AnswerViews:
         return import_module("polars").from_arrow(self.arrow(name))
 
     def plot(self, name: str, column: str | None = None) -> Picture:
-        """Return a picture of a column over time, with a line per group; by default the first column that holds
-        numbers.
-        """
-        rows, groups = self.arrow(name), self.grouping(name)
+        """Return a picture of a column over time, with a line per group; by default the first column of numbers."""
+        from windloom.explain.picture.line_charts import Series, line_chart
+
+        rows, groups = self.arrow(name).sort_by("window_end"), self.grouping(name)
         figure = _figure(rows, groups, column)
-        return _lines(rows, groups, figure, f"{figure} of {name}")
+        ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
+        keys = list(zip(*(rows[group].to_pylist() for group in groups), strict=True)) if groups else [()] * len(ends)
+        points_by_key: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
+        for key, end, value in zip(keys, ends, values, strict=True):
+            points_by_key.setdefault(key, []).append((end, value))
+        shown = sorted(points_by_key.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
+        series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
+        left_out = len(points_by_key) - len(shown)
+        label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
+        return Picture(line_chart(series, y_label=label, title=f"{figure} of {name}"))
 
 
 def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
@@ -78,22 +87,6 @@ def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
     what = "the query has no column of numbers" if column is None else f"column '{column}' is not one of numbers"
     known = near_names(column or "", numbers) if numbers else "read the rows instead: arrow(name), or pandas(name)"
     raise WindloomError(f"there is nothing to plot: {what}", f"its columns are {', '.join(rows.column_names)}", known)
-
-
-def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Picture:
-    from windloom.explain.picture.line_charts import Series, line_chart
-
-    rows = rows.sort_by("window_end")
-    ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
-    keys = list(zip(*(rows[name].to_pylist() for name in groups), strict=True)) if groups else [()] * len(ends)
-    points_by_key: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
-    for key, end, value in zip(keys, ends, values, strict=True):
-        points_by_key.setdefault(key, []).append((end, value))
-    shown = sorted(points_by_key.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
-    series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
-    left_out = len(points_by_key) - len(shown)
-    label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
-    return Picture(line_chart(series, y_label=label, title=title))
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:

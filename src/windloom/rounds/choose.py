@@ -54,7 +54,10 @@ def choose(
     if starving is not None:
         taking.take_part(starving, seconds * STARVING_SHARE, is_first=True)
     waiting = schedule.waits(tasks, costs, round_seconds)
-    order = sorted((task for task in tasks if task not in waiting and task is not starving), key=urgency)
+    order = sorted(
+        (task for task in tasks if task not in waiting and task is not starving),
+        key=lambda task: (task.priority, task.slack, -task.passed, task.names),  # the most urgent first
+    )
     for task in order:
         if task in taking.windows:
             continue
@@ -65,11 +68,6 @@ def choose(
         for other in schedule.together(task, others, round_seconds):
             taking.take_whole(other, seconds)
     return ChosenAnswers(taking.windows, taking.total, wanted)
-
-
-def urgency(task: Task) -> tuple[int, float, int, tuple[str, ...]]:
-    """Return a sort key: less is more urgent."""
-    return task.priority, task.slack, -task.passed, task.names
 
 
 class _Taking:
@@ -152,8 +150,7 @@ class DueWindows:
         return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
 
     def late(self, now: int, counting_from: int) -> tuple[int, float]:
-        """Return how many of its windows are late if they are reported at the tick `now`, and by how many seconds at
-        most.
+        """Return how many windows are late if they are reported at `now`, and by how many seconds at most.
 
         Deadlines of windows that ended before `counting_from` are counted from there.
         """
@@ -246,14 +243,3 @@ def tasks_of(
         )
         tasks[task] = every
     return tasks
-
-
-def postponed_by(tasks: Mapping[Task, list[DueWindows]], chosen: Mapping[Task, int]) -> dict[str, int]:
-    """Return, for each query that is not answered entirely, after which tick its windows are left to later rounds."""
-    ticks_by_query = {}
-    for task, every in tasks.items():
-        windows = chosen.get(task, 0)
-        for due in every:
-            if windows < due.windows:
-                ticks_by_query[due.planned.name] = due.end_of(windows) if windows else TICK_MIN
-    return ticks_by_query

@@ -39,10 +39,6 @@ class Task:
     def is_late(self) -> bool:
         return self.slack < 0
 
-    def is_pending(self, round_seconds: float) -> bool:
-        """Return whether it is late when the next round is done, if this one does not answer it."""
-        return self.slack < round_seconds
-
     def due_round(self, round_seconds: float) -> int:
         """Return how many more rounds it can wait; below 0 if it is late."""
         return int(self.slack // max(round_seconds, 1e-9))
@@ -56,20 +52,25 @@ class JointCosts(Protocol):
         ...
 
 
-class Edf:
-    """Answers every task by itself (source E, algorithm 9)."""
+class Schedule:
+    """Decides what is answered together: here, every task by itself (source E, algorithm 9).
+
+    `round_seconds` is how long it takes until the next round is done. `about` says what it does, for EXPLAIN.
+    """
 
     name = "edf"
     about = "the earliest deadline first, every task by itself"
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
+        """Return the other tasks of the same tree that are answered along with a task."""
         return []
 
     def waits(self, tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> set[Task]:
+        """Return tasks that this round does not answer, because they are cheaper later and still in time."""
         return set()
 
 
-class Conservative(Edf):
+class Conservative(Schedule):
     """Answers tasks of a tree that are due in the same round together (source E, algorithm 10)."""
 
     name = "conservative"
@@ -79,7 +80,7 @@ class Conservative(Edf):
         return [other for other in others if other.due_round(round_seconds) == task.due_round(round_seconds)]
 
 
-class Aggressive(Edf):
+class Aggressive(Schedule):
     """Answers a tree as one task, due with the first of its queries (source E, section 8.4.3).
 
     The thesis then refreshes all queries of the tree. Here a window is answered once, when it is closed, so only closed
@@ -179,7 +180,7 @@ class Hybrid(Conservative):
                 waiting |= {
                     task
                     for task, period in zip(group_tasks, periods, strict=True)
-                    if task.passed + 1 < period and not task.is_pending(round_seconds)
+                    if task.passed + 1 < period and task.slack >= round_seconds  # in time in the next round too
                 }
         return waiting
 
@@ -215,32 +216,14 @@ class LatePending(Hybrid):
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
         if task.is_late:
-            return [task for task in others if task.is_pending(round_seconds)]
+            return [task for task in others if task.slack < round_seconds]
         return super().together(task, others, round_seconds)
 
 
-class Schedule(Protocol):
-    """Decides what is answered together; `round_seconds` is how long it takes until the next round is done."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def about(self) -> str:
-        """What it does, in a few words, for EXPLAIN."""
-        ...
-
-    def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
-        """Return the other tasks of the same tree that are answered along with a task."""
-        ...
-
-    def waits(self, tasks: Sequence[Task], costs: JointCosts, round_seconds: float) -> set[Task]:
-        """Return tasks that this round does not answer, because they are cheaper later and still in time."""
-        ...
-
-
-_ALL: tuple[Schedule, ...] = (Edf(), Aggressive(), Conservative(), Hybrid(), LateSchedule(), LatePending())
-SCHEDULES: dict[str, Schedule] = {schedule.name: schedule for schedule in _ALL}
+SCHEDULES: dict[str, Schedule] = {
+    schedule.name: schedule
+    for schedule in (Schedule(), Aggressive(), Conservative(), Hybrid(), LateSchedule(), LatePending())
+}
 #: The one that the thesis recommends under overload (source E, section 8.5.4).
 DEFAULT_SCHEDULE = "late_pending"
 

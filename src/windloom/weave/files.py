@@ -131,27 +131,19 @@ def _holds(node: Node, rows: DecodedColumns) -> Mask:
     if node.op in ("and", "or") and not any(map(may_refuse, node.operands[1:])):
         combine = np.logical_and if node.op == "and" else np.logical_or
         return reduce(combine, (_holds(operand, rows) for operand in node.operands))
-    if (coded := _only_coded(node, rows)) is not None:
+    names = columns_of(node)
+    column = rows.table[next(iter(names))] if len(names) == 1 else None
+    if column is not None and pa.types.is_dictionary(column.type) and column.num_chunks == 1 and not column.null_count:
         # Once per distinct value, not once per tuple.
-        of_values = _holds(node, DecodedColumns(pa.table({coded[0]: coded[1].dictionary})))
-        mask: Mask = of_values[coded[1].indices.to_numpy()]
+        coded = column.chunk(0)
+        of_values = _holds(node, DecodedColumns(pa.table([coded.dictionary], list(names))))
+        mask: Mask = of_values[coded.indices.to_numpy()]
         return mask
     value = evaluate(node, rows)
     if isinstance(value, pa.Scalar):
         return np.full(rows.table.num_rows, bool(value.as_py()))
     mask = (pc.fill_null(value, False) if value.null_count else value).to_numpy(zero_copy_only=False)
     return mask
-
-
-def _only_coded(node: Node, rows: DecodedColumns) -> tuple[str, pa.DictionaryArray] | None:
-    """Return the column that an expression reads, if it is only one and has a dictionary, and no NULL."""
-    names = columns_of(node)
-    if len(names) != 1:
-        return None
-    column = rows.table[next(iter(names))]
-    if not pa.types.is_dictionary(column.type) or column.num_chunks != 1 or column.null_count:
-        return None
-    return next(iter(names)), column.chunk(0)
 
 
 def _untimed(tick: pa.Array) -> Mask:
@@ -195,12 +187,8 @@ def _is_kind(arrow: pa.DataType, kind: DataType, *, is_old: bool) -> bool:
 
 #: The years 0001 to 9999, the range of Spark's timestamps.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
-
-
 #: The intended size of a portion, in bytes: large enough for the kernels, small enough for several to fit in memory.
 PORTION_BYTES = 256 << 20
-
-
 #: Row groups are read together up to this many rows.
 UNIT_ROWS = 1 << 18
 #: Before 1900, files may hold dates and times of another calendar.

@@ -55,13 +55,14 @@ class SignedCells:
 
     def makers(self) -> list[Callable[[], None]]:
         """Return functions that make a component each, in any order or at once; `cells` is called after them."""
-        return [partial(self._make, reading) for reading in self._readings]
 
-    def _make(self, reading: Reading) -> None:
-        planned, read = reading
-        made = planned.aggregator.weave(planned, self._cut, read)
-        assert isinstance(made, ComponentColumns), "lists are made from tuples"
-        self._lifted[reading] = made
+        def make(reading: Reading) -> None:
+            planned, read = reading
+            made = planned.aggregator.weave(planned, self._cut, read)
+            assert isinstance(made, ComponentColumns), "lists are made from tuples"
+            self._lifted[reading] = made
+
+        return [partial(make, reading) for reading in self._readings]
 
     def cells(self, fed: WovenFeed, partial_set: PartialSet) -> Cells:
         """Return the cells of one set. Components that cannot be rolled up are made from tuples."""

@@ -123,9 +123,7 @@ def _pays(feed: KeyedFeed, tuples: Tuples) -> bool:
 
 
 def _left(plan: Plan, scan: WovenScan, wanted: Mapping[int, KeyedFeed]) -> tuple[Plan, WovenScan]:
-    """Return a plan and a scan of the sets that still need cells, for readers besides folds, cut only where these need
-    it.
-    """
+    """Return a plan and a scan of the sets that readers besides folds still need, cut only where these need it."""
     feeds: dict[int, list[bool]] = {}
     needed: dict[int, KeyedSet] = {}
     for index, feed in enumerate(scan.keyed):

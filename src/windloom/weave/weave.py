@@ -104,7 +104,11 @@ def weave(
             if workers > 1:
                 list(each(call, _choices(tuples, from_tuples)))
                 list(each(call, _moved(plan, tuples, from_tuples)))
-            ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
+            weights = {
+                fed.number: sum(_LIST_WORK if each.family.is_list else 1 for each in plan.sets[fed.number].components)
+                for fed in lot
+            }
+            ordered = sorted(lot, key=lambda fed: -tuples.count(bits_of(fed)) * weights[fed.number])
             makers: list[Callable[[], Cells]] = []
             for fed in ordered:
                 partial_set, source = plan.sets[fed.number], finer[fed.number]
@@ -186,11 +190,6 @@ def _sorted_by(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> int |
         return None
     many = tuples.count(bits_of(fed))  # last, since tuples may have to be listed for it
     return None if many < MANY_TUPLES or 2 * many < len(tuples) else fed.groups[int(np.argmax(sizes))]
-
-
-def _work(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet) -> int:
-    components = sum(_LIST_WORK if planned.family.is_list else 1 for planned in partial_set.components)
-    return tuples.count(bits_of(fed)) * components
 
 
 def weave_set(tuples: Tuples, fed: WovenFeed, partial_set: PartialSet, closed: int = TICK_MIN) -> Cells:

@@ -8,9 +8,9 @@ import pytest
 from numba.core import config
 from numba.core.caching import IndexDataCacheFile
 
-from windloom.engine import warm_up
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import compiled
+from windloom_tools import warm_up
 
 
 def doubled(number: int) -> int:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
+import windloom
 from windloom.aggregates.columns import ComponentColumns, ListColumns, WindowValues, place
 from windloom.aggregates.registry import PlannedComponent, neutral
 from windloom.answers.joins.fold import fold_sides
@@ -327,7 +328,7 @@ def prepare(say: Callable[[str], None]) -> None:
             say("writing an archive of Spark's classes")
         end_session(session, _EXIT_SECONDS)
     folder = os.path.commonpath(kept_in())
-    if not Path(folder).is_relative_to(Path(__file__).parents[1]):
+    if not Path(folder).is_relative_to(Path(windloom.__file__).parent):
         folder = f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
     say(f"{compilations()} kernels compiled, kept in {folder}{_of_archive(java)}")
 
