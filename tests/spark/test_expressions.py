@@ -80,7 +80,7 @@ def _check(frame: DataFrame, table: pa.Table, expressions: list[Drawn]) -> None:
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> Iterator[DataFrame]:
-    # Spark multiplies the constants of `2147483647 * x * 2147483647` with each other first, which overflows for every x.
+    # Spark multiplies the constants of `2147483647 * x * 2147483647` with each other first, and always overflows.
     rules = "spark.sql.optimizer.excludedRules"
     spark.conf.set(rules, "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator")
     cached = _frame(spark, TABLE).cache()
