@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError
@@ -36,17 +37,12 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     filters = _filter_conditions(sets, signed.bits)
     conditions = tuple(filters[sql] for sql in sorted(filters))
     bits = {**signed.bits, **{condition.sql: len(signed.bits) + i for i, condition in enumerate(conditions)}}
-    types = {
-        expression: kind
-        for partial_set in sets
-        for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
-    }
+    types = dict(chain.from_iterable(zip(each.group_by, each.group_types, strict=True) for each in sets))
     group_by = tuple(sorted(types))
     scanned = {planned: _unfiltered(planned, bits) for partial_set in sets for planned in partial_set.components}
     components = tuple(dict.fromkeys(planned for planned, _ in scanned.values()))
-    edges = sets[0].edges
-    if len(sets) > 1:
-        edges = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
+    united = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
+    edges = sets[0].edges if len(sets) == 1 else united
     feeds = tuple(
         NativeFeed(
             partial_set.number,
