@@ -185,17 +185,12 @@ def choose_techniques(
             continue
         if asking not in work:
             work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
-        chosen.append(_fastest(constants, planned.family, work[asking]))
+        family, own = planned.family, work[asking]
+        names, technique = contenders(constants, family), choose_technique(family)
+        usual, *others = (float(technique_cost(constants, name, family, own)[0]) for name in names)
+        writing = float(own.rows[0]) * constants.seconds("row")
+        if others and usual - min(others) >= max(CLEARLY * usual, NOTICEABLY * writing):
+            fastest = names[1 + int(np.argmin(others))]
+            technique = next(each for each in allowed(family) if cost_name(each, family) == fastest)
+        chosen.append(technique)
     return tuple(chosen)
-
-
-def _fastest(constants: Constants, family: Family, work: Work) -> str:
-    names = contenders(constants, family)
-    if len(names) == 1:
-        return choose_technique(family)
-    usual, *others = (float(technique_cost(constants, name, family, work)[0]) for name in names)
-    writing = float(work.rows[0]) * constants.seconds("row")
-    if usual - min(others) < max(CLEARLY * usual, NOTICEABLY * writing):
-        return choose_technique(family)
-    fastest = names[1 + int(np.argmin(others))]
-    return next(technique for technique in allowed(family) if cost_name(technique, family) == fastest)

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, choices_of
-from windloom.optimizer.adapt.chart_figures import remembered, value_of
+from windloom.optimizer.adapt.chart_figures import UNITS, remembered, value_of
 from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
 from windloom.optimizer.adapt.replan import Adapter
@@ -140,7 +140,7 @@ def _axes(
     for dimension in (chart.dimensions[place] for place in order):
         figure, axis, value = dimension.figure, dimension.axis, value_of(dimension.figure, chart.basin, estimates)
         edges = tuple(map(axis.edge, range(axis.parts + 1)))
-        about = (figure.text, figure.unit, edges, axis.is_geometric, value, axis.part(value), dimension.reason)
+        about = (figure.text, UNITS[figure.kind], edges, axis.is_geometric, value, axis.part(value), dimension.reason)
         axes.append(AxisView(*about))
     return tuple(axes), tuple(tuple(point[place] for place in order) for point in path)
 

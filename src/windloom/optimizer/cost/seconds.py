@@ -48,7 +48,6 @@ class CalibratedCost:
     values: float  # columns of an answer, on average
     answered: float  # share of windows that hold something
     has_marks: bool = False
-    name: str = "calibrated"
     unit: str = "seconds per second"
 
     def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
@@ -194,9 +193,6 @@ def columns_of(components: tuple[PlannedComponent, ...]) -> int:
 
 class CostModel(Protocol):
     """All that sharing strategies know: costs of trees, in one unit; the cost of a plan is the sum over its trees."""
-
-    @property
-    def name(self) -> str: ...
 
     @property
     def unit(self) -> str: ...

@@ -114,30 +114,19 @@ class _Search:
         if self.effort < 0:
             return min(_power_of_two(len(formulas)), prod(float(len(classes(list(each)))) for each in sets.values()))
         masks: _Signatures = set()
-        residuals = [_Residual(bit, formula, subject, indexes) for bit, formula in formulas]
-        for mask, cell in cells.items():
-            more = self.signatures([each.given(mask, cell) for each in residuals])
+        own = [{indexes[part.values] for part in atoms(formula) if part.subject == subject} for _, formula in formulas]
+        tested = [sum(1 << index for index in numbers) for numbers in own]  # by each formula, as bits
+        known: dict[tuple[int, int], Formula] = {}  # many values leave the same remainder of a formula
+        for mask, cell in cells.items():  # `mask` has the numbered sets that hold the values of the cell
+            left: _Open = []
+            for (bit, formula), numbered in zip(formulas, tested, strict=True):
+                key = bit, mask & numbered
+                if key not in known:
+                    known[key] = given(formula, {subject: cell})
+                left.append((bit, known[key]))
+            more = self.signatures(left)
             masks = masks | more if isinstance(masks, set) and isinstance(more, set) else _size(masks) + _size(more)
         return masks if isinstance(masks, set) else min(masks, _power_of_two(len(formulas)))
-
-
-class _Residual:
-    """The remainder of a formula for given values of one subject; many values leave the same remainder."""
-
-    def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
-        self.bit, self.formula, self.subject = bit, formula, subject
-        self.sets = 0
-        for each in atoms(formula):
-            if each.subject == subject:
-                self.sets |= 1 << indexes[each.values]
-        self.known: dict[int, tuple[int, Formula]] = {}
-
-    def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """Return the bit and the remainder for a cell; `mask` has the numbered sets that hold its values."""
-        relevant = mask & self.sets
-        if relevant not in self.known:
-            self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
-        return self.known[relevant]
 
 
 def _components(formulas: _Open) -> list[_Open]:

@@ -45,7 +45,7 @@ def plan_join(
         tree = next(tree for tree in partial_set.trees if any(planned.name == side.name for planned in tree.queries))
         places.append(SidePlace(partial_set.number, tree.number, side.name))
         statistics.append(partial_set.statistics)
-    named = None if given is None else given.option("order", query.name, "")
+    named = None if given is None else given.options_of("order").get(query.name)
     order = tuple(map(int, named.split())) if named else None
     shape = replace(shape_of(query, types), time=streams[query.streams[0]].window_type)
     return PlannedJoin(
@@ -116,7 +116,8 @@ def with_folds(
 ) -> tuple[PlannedJoin, ...]:
     """Return the joins, each with the technique that was recorded, asked for, or is predicted to be fastest."""
     if given is not None:
-        return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
+        folds = given.options_of("fold")
+        return tuple(replace(join, fold=folds.get(join.name, Pairwise.name)) for join in joins)
     if asked == SliceMatrix.name:
         for join in joins:
             if (obstacle := matrix_obstacle(join, sets)) is not None:
