@@ -81,11 +81,6 @@ def _intakes(plan: Plan, stream: str) -> Sequence[str]:
     return ("woven",) if intake_obstacle(plan, stream) is not None else ("woven", "native")
 
 
-def _logs_in_force(plan: Plan) -> Mapping[str, str]:
-    woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
-    return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
-
-
 def _folds(plan: Plan, name: str) -> Sequence[str]:
     join = next(planned for planned in plan.joins if planned.name == name)
     return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
@@ -115,7 +110,11 @@ def _row_orders(plan: Plan, name: str) -> Sequence[str]:
 
 _ALL = (
     Switch("intake", intakes_of, _intakes, recompiles=True, is_varied=True),
-    Switch("log", _logs_in_force, lambda plan, stream: LOGS),
+    Switch(
+        "log",
+        lambda plan: {x.stream: x.log for x in plan.scans if isinstance(x, WovenScan) and x.counted_by is None},
+        lambda plan, stream: LOGS,
+    ),
     Switch("fold", lambda plan: {join.name: join.fold for join in plan.joins}, _folds),
     Switch("order", lambda plan: {join.name: " ".join(map(str, join.order)) for join in plan.joins}, _orders),
     Switch(

@@ -91,9 +91,14 @@ class _Search:
     effort: int
 
     def signatures(self, formulas: _Open) -> _Signatures:
-        fixed = sum(bit for bit, formula in formulas if _is_constant(formula) and isinstance(formula, All))
+        varying, fixed = list[tuple[int, Formula]](), 0
+        for bit, formula in formulas:
+            if isinstance(formula, Atom) or formula.operands:
+                varying.append((bit, formula))
+            elif isinstance(formula, All):  # constant, and true
+                fixed |= bit
         masks: _Signatures = {fixed}
-        for component in _components([each for each in formulas if not _is_constant(each[1])]):
+        for component in _components(varying):
             more = self.component(component)
             if isinstance(masks, set) and isinstance(more, set) and len(masks) * len(more) <= _MOST_KEPT:
                 masks = {left | right for left in masks for right in more}
@@ -104,6 +109,7 @@ class _Search:
     def component(self, formulas: _Open) -> _Signatures:
         if len(formulas) == 1:
             return {0, formulas[0][0]}
+        most = 2.0 ** len(formulas) if len(formulas) < 1_000 else inf
         sets: dict[Subject, dict[ValueSet, None]] = {}
         for part in (part for _, formula in formulas for part in atoms(formula)):
             sets.setdefault(part.subject, {})[part.values] = None
@@ -112,7 +118,7 @@ class _Search:
         cells = classes(list(indexes))
         self.effort -= len(cells) * len(formulas)
         if self.effort < 0:
-            return min(_power_of_two(len(formulas)), prod(float(len(classes(list(each)))) for each in sets.values()))
+            return min(most, prod(float(len(classes(list(each)))) for each in sets.values()))
         masks: _Signatures = set()
         own = [{indexes[part.values] for part in atoms(formula) if part.subject == subject} for _, formula in formulas]
         tested = [sum(1 << index for index in numbers) for numbers in own]  # by each formula, as bits
@@ -126,7 +132,7 @@ class _Search:
                 left.append((bit, known[key]))
             more = self.signatures(left)
             masks = masks | more if isinstance(masks, set) and isinstance(more, set) else _size(masks) + _size(more)
-        return masks if isinstance(masks, set) else min(masks, _power_of_two(len(formulas)))
+        return masks if isinstance(masks, set) else min(masks, most)
 
 
 def _components(formulas: _Open) -> list[_Open]:
@@ -143,14 +149,6 @@ def _components(formulas: _Open) -> list[_Open]:
                 members = group[1] + members
         groups = [*apart, (subjects, members)]
     return [members for _, members in groups]
-
-
-def _is_constant(formula: Formula) -> bool:
-    return not isinstance(formula, Atom) and not formula.operands
-
-
-def _power_of_two(exponent: int) -> float:
-    return 2.0**exponent if exponent < 1_000 else inf
 
 
 def _size(masks: _Signatures) -> float:
