@@ -21,6 +21,11 @@ from windloom.optimizer.sharing.problem import Groups, SharingProblem
 TOLERANCE = 1e-9
 
 
+def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:
+    """Return the trees of bundles, merged while that saves anything."""
+    return Merging(problem, groups).run()
+
+
 class Merging:
     """Trees while they are merged: which still exist, and what each costs."""
 
@@ -55,36 +60,34 @@ class Merging:
         )[0]
         self.costs[right] = 0.0
 
+    def run(self) -> Groups:
+        """Merge the two trees that save most, until no merger saves anything; return the trees that are left."""
+        pairs = np.array([self.gains_of(tree) for tree in range(len(self.alive))])
+        best, is_current = pairs.max(axis=1), np.ones(len(pairs), np.bool_)
+        while True:
+            left = int(np.argmax(best))
+            if not is_current[left]:
+                best[left], is_current[left] = pairs[left].max(), True
+                continue
+            if best[left] <= self.no_gain:
+                return self.groups
+            right = int(np.argmax(pairs[left]))
+            self.merge(left, right)
+            before = np.maximum(pairs[:, left], pairs[:, right])
+            pairs[right, :] = pairs[:, right] = -np.inf
+            now = self.gains_of(left)
+            pairs[left, :] = pairs[:, left] = now
+            # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
+            is_current &= before < best
+            better = now >= best
+            best[better] = now[better]
+            is_current |= better
+            best[left], is_current[left] = now.max(), True
+            best[right], is_current[right] = -np.inf, True
+
     @property
     def groups(self) -> Groups:
         return [sorted(member) for member, lives in zip(self._members, self.alive, strict=True) if lives]
-
-
-def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:
-    """Return the trees of bundles, of which the two that save most are merged until no merger saves anything."""
-    merging = Merging(problem, groups)
-    pairs = np.array([merging.gains_of(tree) for tree in range(len(merging.alive))])
-    best, is_current = pairs.max(axis=1), np.ones(len(pairs), np.bool_)
-    while True:
-        left = int(np.argmax(best))
-        if not is_current[left]:
-            best[left], is_current[left] = pairs[left].max(), True
-            continue
-        if best[left] <= merging.no_gain:
-            return merging.groups
-        right = int(np.argmax(pairs[left]))
-        merging.merge(left, right)
-        before = np.maximum(pairs[:, left], pairs[:, right])
-        pairs[right, :] = pairs[:, right] = -np.inf
-        now = merging.gains_of(left)
-        pairs[left, :] = pairs[:, left] = now
-        # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
-        is_current &= before < best
-        better = now >= best
-        best[better] = now[better]
-        is_current |= better
-        best[left], is_current[left] = now.max(), True
-        best[right], is_current[right] = -np.inf, True
 
 
 # Moves between trees: what every bundle would save by moving to another tree, or to one of its own.
