@@ -74,6 +74,7 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: PlanningFact
     counted = estimates.groups(identity)
     groups, of_groups = _figure(None if identity.grouping else 1.0, counted, DEFAULT_GROUPS)
     length, of_length = _round(known, None if seen is None else seen.round)
+    of_evenness = ASSUMED if set_estimate is None else _origin(set_estimate.cells)
     share = max(share, LEAST)
     statistics = Statistics(
         max(rate, LEAST) * share,
@@ -85,9 +86,7 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: PlanningFact
         conditions={} if seen is None else seen.conditions,
         signatures=MOST_SIGNATURES if seen is None else seen.signatures,
         is_ongoing=known.ongoing is not None,
-        origins=Origins(
-            of_rate, of_share, of_groups, of_length, ASSUMED if set_estimate is None else _origin(set_estimate.cells)
-        ),
+        origins=Origins(of_rate, of_share, of_groups, of_length, of_evenness),
     )
     counted_by = queries[0].window.counted_by
     statistics = statistics if counted_by is None else statistics.of_positions(bool(counted_by))
@@ -129,9 +128,7 @@ def with_statistics(plan: Plan, known: PlanningFacts) -> Plan:
     for planned_rows in plan.rows:
         rates = (strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands)
         rows.append(replace(planned_rows, rates=tuple(rates)))
-    relations = tuple(
-        replace(planned, version=known.versions.get(planned.name, planned.version)) for planned in plan.relations
-    )
+    relations = tuple(replace(each, version=known.versions.get(each.name, each.version)) for each in plan.relations)
     return replace(plan, sets=tuple(sets), joins=joins, rows=tuple(rows), relations=relations)
 
 

@@ -22,10 +22,7 @@ def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
     longest = max((partial_set.statistics.round_length for partial_set in plan.sets), default=1.0)
     scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
     idle = idle_sides(plan)
-    sets = tuple(
-        estimate_set(partial_set, constants, scanning.get(partial_set.number, NOTHING), idle)
-        for partial_set in plan.sets
-    )
+    sets = tuple(estimate_set(each, constants, scanning.get(each.number, NOTHING), idle) for each in plan.sets)
     folds = fold_seconds(plan.joins, plan.sets, constants)
     return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source, folds)
 
@@ -46,9 +43,8 @@ def estimate_set(
     """
     constants = constants.scaled(partial_set.statistics.pace)
     scanning = scanning or set_scanning(constants, partial_set)
-    return SetSeconds(
-        scanning.scan, scanning.partials, scanning.merge, tuple(_tree_seconds(partial_set, constants, idle))
-    )
+    trees = tuple(_tree_seconds(partial_set, constants, idle))
+    return SetSeconds(scanning.scan, scanning.partials, scanning.merge, trees)
 
 
 def estimate_trees(partial_set: PartialSet, constants: Constants, idle: frozenset[str] = frozenset()) -> float:
@@ -60,18 +56,15 @@ def estimate_trees(partial_set: PartialSet, constants: Constants, idle: frozense
 def _tree_seconds(partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> Iterator[TreeSeconds]:
     members = [[planned.query for planned in tree.queries if planned.name not in idle] for tree in partial_set.trees]
     edges = [tree.edges for tree in partial_set.trees]
-    answering = estimate_answering(
-        partial_set, members, edges, [tree.techniques for tree in partial_set.trees], constants
-    )
+    techniques = [tree.techniques for tree in partial_set.trees]
+    answering = estimate_answering(partial_set, members, edges, techniques, constants)
     model = set_model(partial_set, constants)
     making = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
     # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
     making = making + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees])
-    for seconds, answers, techniques in zip(
-        making.tolist(), answering.answers.tolist(), answering.techniques.tolist(), strict=True
-    ):
-        yield TreeSeconds(seconds, answers, tuple(techniques))
+    columns = (making.tolist(), answering.answers.tolist(), map(tuple, answering.techniques.tolist()))
+    yield from map(TreeSeconds, *columns)
 
 
 # The predicted cost of answers in one round: a pass over the cells, and every window that is reported.

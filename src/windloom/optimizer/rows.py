@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
 
 from windloom.errors import WindloomError
 from windloom.model.aggregate import COUNT_STAR
@@ -50,13 +49,6 @@ def read_orders(text: str) -> list[Order]:
     [(0, 2, 1), (0,)]
     """
     return [tuple(map(int, order.split())) for order in text.split(_BETWEEN)]
-
-
-def possible_orders(selection: Selection) -> Iterator[Order]:
-    """Yield all orders that give the rows of a selection: only one if a LEFT join is among the strands."""
-    every = range(selection.joined)
-    is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
-    yield from permutations(every) if is_free else [tuple(every)]
 
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
@@ -230,11 +222,9 @@ def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_tick
         elif name in strands:
             wanted = {column for strand in strands[name] for column in strand.columns}
             columns = tuple(column for column in stream.columns if column in wanted)
-            by_sql = {
-                strand.condition.sql: strand.condition for strand in strands[name] if strand.condition is not None
-            }
-            is_all = any(strand.condition is None for strand in strands[name])
-            predicates = None if is_all else tuple(by_sql[sql] for sql in sorted(by_sql))
+            conditions = [strand.condition for strand in strands[name]]
+            by_sql = {condition.sql: condition for condition in conditions if condition is not None}
+            predicates = None if None in conditions else tuple(by_sql[sql] for sql in sorted(by_sql))
         else:
             continue
         kinds = tuple(stream.columns[column] for column in columns)

@@ -145,18 +145,14 @@ def report_sharing(
     queries: dict[str, QueryShare] = {}
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
     # A job serves sides as it serves plain queries.
-    count = sum(1 for partial_set in plan.sets for _ in partial_set.queries)
+    count = sum(len(tree.queries) for tree in plan.trees)
     for partial_set, costs in zip(plan.sets, seconds.sets, strict=True):
         scaled = constants.scaled(partial_set.statistics.pace)
         queries.update(_shares(partial_set, costs, seconds.job, count, slicing, scaled, lone))
         queries.update(_advised(partial_set, costs, queries, slicing, scaled))
         mergers.update(_mergers(partial_set, costs, scaled))
-    common = {
-        (partial_set.number, tree.number): weaveability_of(tree, slicing)
-        for partial_set in plan.sets
-        for tree in partial_set.trees
-        if len(tree.queries) > 1
-    }
+    shared = ((each.number, tree) for each in plan.sets for tree in each.trees if len(tree.queries) > 1)
+    common = {(number, tree.number): weaveability_of(tree, slicing) for number, tree in shared}
     return SharingReport(seconds, queries, mergers, common, _joins(plan, seconds, queries, lone))
 
 
@@ -199,13 +195,8 @@ def _shares(
     first = 0
     for tree, tree_cost in zip(partial_set.trees, costs.trees, strict=True):
         last = first + len(tree.queries)
-        each = estimate_answering(
-            partial_set,
-            [[planned.query] for planned in tree.queries],
-            [tree.edges] * len(tree.queries),
-            [tree.techniques] * len(tree.queries),
-            constants,
-        )
+        many, alone_each = len(tree.queries), [[planned.query] for planned in tree.queries]
+        each = estimate_answering(partial_set, alone_each, [tree.edges] * many, [tree.techniques] * many, constants)
         seconds = shared[first:last] + tree_cost.own / len(tree.queries) + tree_cost.answers * _parts(each.answers)
         for index, cost in enumerate(tree_cost.techniques):
             if cost:
@@ -230,14 +221,10 @@ def _weights(
     """
     weights = []
     for query, cut in zip(queries, edges, strict=True):
-        needed = tuple(
-            planned
-            for i, planned in enumerate(partial_set.components)
-            if i == 0 or planned.component in query.components
-        )
-        cost = scanning_cost(
-            constants, partial_set.statistics, cut.edges_per_second, _REGULAR, len(partial_set.group_by), needed
-        )
+        first, *others = partial_set.components
+        needed = (first, *(planned for planned in others if planned.component in query.components))
+        statistics, groupings = partial_set.statistics, len(partial_set.group_by)
+        cost = scanning_cost(constants, statistics, cut.edges_per_second, _REGULAR, groupings, needed)
         weights.append((cost.scan, cost.partials + cost.merge))
     scans, partials = np.array(weights).T
     return scans, partials
@@ -259,14 +246,12 @@ def _mergers(
         for other in compared[i + 1 :]:
             edges = tree.edges.union(other.edges)
             queries = [planned.query for both in (tree, other) for planned in both.queries]
-            seconds = [
+            answering = (
                 estimate_answering(partial_set, [queries], [edges], [both.techniques], constants).total[0]
                 for both in (tree, other)
-            ]
-            techniques = float(min(seconds))
-            together = float(
-                techniques + model.own_cost(np.array([tree.fine_edges.union(other.fine_edges).edges_per_second]))[0]
             )
+            rate = tree.fine_edges.union(other.fine_edges).edges_per_second
+            together = float(min(answering) + model.own_cost(np.array([rate]))[0])
             apart = costs.trees[tree.number].total + costs.trees[other.number].total
             common = weaveability(tree.edges, other.edges)
             for one, another in ((tree, other), (other, tree)):

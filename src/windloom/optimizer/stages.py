@@ -266,8 +266,15 @@ def cut_slices(draft: PlanDraft) -> PlanDraft:
     recorded = {} if choices is None else {tree.queries: dict(tree.techniques) for tree in choices.trees}
     for number, each in enumerate(draft.sets):
         trees = [_plan_tree(i, members, slicing, each.techniques) for i, members in enumerate(each.members)]
-        if choices is not None:
-            trees = [_with_recorded(tree, each.components, recorded) for tree in trees]
+        if choices is not None:  # techniques that the record names
+            for i, tree in enumerate(trees):
+                names = recorded.get(tuple(sorted(planned.name for planned in tree.queries)), {})
+                pairs = zip(each.components, tree.techniques, strict=True)
+                named = ((planned, names.get(str(planned.component)), usual) for planned, usual in pairs)
+                techniques = (
+                    choose_technique(planned.family, name) if name else usual for planned, name, usual in named
+                )
+                trees[i] = replace(tree, techniques=tuple(techniques))
         elif draft.options.technique == "auto":
             constants = draft.known.in_force()
             trees = [_with_fastest(tree, each.components, each.statistics, constants) for tree in trees]
@@ -326,29 +333,15 @@ def _with_fastest(
     )
 
 
-def _with_recorded(
-    tree: Tree, components: tuple[PlannedComponent, ...], recorded: Mapping[tuple[str, ...], Mapping[str, str]]
-) -> Tree:
-    """Return the tree with the techniques that a record names for it."""
-    names = recorded.get(tuple(sorted(planned.name for planned in tree.queries)), {})
-    pairs = ((planned, names.get(str(planned.component))) for planned in components)
-    techniques = (
-        usual if name is None else choose_technique(planned.family, name)
-        for (planned, name), usual in zip(pairs, tree.techniques, strict=True)
-    )
-    return replace(tree, techniques=tuple(techniques))
-
-
 # ---- joins, row queries and intake ----------------------------------------------------------------------------------
 
 
 def plan_joins(draft: PlanDraft) -> PlanDraft:
     """Stage 6: joins find their sides in trees, and have an order and a technique for folding these."""
     sets, known, choices = draft.plan.sets, draft.known, draft.choices
+    streams, types, shapes, observed = draft.streams, draft.types, draft.shapes, known.estimates.joins
     joins = [
-        plan_join(
-            query, sets, draft.streams, draft.types, draft.shapes, choices, known.estimates.joins.get(query.name, ())
-        )
+        plan_join(query, sets, streams, types, shapes, choices, observed.get(query.name, ()))
         for query in draft.queries
         if query.join is not None
     ]
@@ -379,16 +372,9 @@ def choose_intake(draft: PlanDraft) -> PlanDraft:
     by_name = {stream.name: stream for query in draft.queries for stream in query.enriched}
     enriched = tuple(by_name[name] for name in sorted(by_name))
     early, joins = forced_sets(options.joins, plan.joins), plan.joins
+    streams, constants = (*read, *enriched), known.in_force()
     scans = choose_scans(
-        (*read, *enriched),
-        plan.sets,
-        options.intake,
-        known.in_force(),
-        choices,
-        early,
-        plan.rows,
-        plan.stores,
-        known.files,
+        streams, plan.sets, options.intake, constants, choices, early, plan.rows, plan.stores, known.files
     )
     if options.tuples is None and choices is None:  # a batch run
         joins, scans = with_tuples(joins, plan.sets, scans)

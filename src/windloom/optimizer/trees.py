@@ -20,11 +20,12 @@ from windloom.optimizer.cost.seconds import (
     CalibratedCost,
     ComponentDemand,
     columns_of,
-    known_techniques,
+    measured_name,
     scanning_cost,
     technique_cost,
+    uneven,
 )
-from windloom.optimizer.cost.work import Demand, Work
+from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.slicing.edges import EdgeSet
@@ -126,9 +127,11 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
     usual = cost_name(choose_technique(family), family)
-    names = known_techniques(
-        constants, [cost_name(technique, family) for technique in allowed(family) if technique != RISKY], family
-    )
+    names = []  # those with terms and constants
+    for name in (cost_name(technique, family) for technique in allowed(family) if technique != RISKY):
+        measured = measured_name(constants, name, family)
+        if name in TERMS and {measured, uneven(measured)} <= set(constants.techniques.get(name, {})):
+            names.append(name)
     if usual not in names:
         return (usual,)
     queries, length, slide = (
@@ -137,8 +140,8 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     rows, length = queries / slide, np.maximum(length, slide)
     demand = Demand(queries, rows, rows * length, length, rows * np.log2(length))
     even, fastest = Work.of(demand, np.ones(len(queries)), Statistics(1e6)), set()
-    for uneven in (0.0, 1.0):
-        work = replace(even, uneven=np.full(len(queries), uneven))
+    for share in (0.0, 1.0):
+        work = replace(even, uneven=np.full(len(queries), share))
         costs = np.array([technique_cost(constants, name, family, work) for name in names])
         fastest |= {names[i] for i in np.unique(costs.argmin(axis=0))} - {usual}
     return (usual, *sorted(fastest))
@@ -182,17 +185,12 @@ def choose_techniques(
             continue
         if asking not in work:
             work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
-        chosen.append(_fastest(constants, planned.family, work[asking]))
+        family, own = planned.family, work[asking]
+        names, technique = contenders(constants, family), choose_technique(family)
+        usual, *others = (float(technique_cost(constants, name, family, own)[0]) for name in names)
+        writing = float(own.rows[0]) * constants.seconds("row")
+        if others and usual - min(others) >= max(CLEARLY * usual, NOTICEABLY * writing):
+            fastest = names[1 + int(np.argmin(others))]
+            technique = next(each for each in allowed(family) if cost_name(each, family) == fastest)
+        chosen.append(technique)
     return tuple(chosen)
-
-
-def _fastest(constants: Constants, family: Family, work: Work) -> str:
-    names = contenders(constants, family)
-    if len(names) == 1:
-        return choose_technique(family)
-    usual, *others = (float(technique_cost(constants, name, family, work)[0]) for name in names)
-    writing = float(work.rows[0]) * constants.seconds("row")
-    if usual - min(others) < max(CLEARLY * usual, NOTICEABLY * writing):
-        return choose_technique(family)
-    fastest = names[1 + int(np.argmin(others))]
-    return next(technique for technique in allowed(family) if cost_name(technique, family) == fastest)

@@ -159,13 +159,8 @@ class Choices:
         flat = ((switch, about, option) for switch, chosen in options.items() for about, option in chosen.items())
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
-    def option(self, switch: str, about: str, otherwise: str) -> str:
-        """Return the option of a switch for a stream or join, or `otherwise` if none was chosen."""
-        return next(
-            (option for name, chosen_for, option in self.options if (name, chosen_for) == (switch, about)), otherwise
-        )
-
     def options_of(self, switch: str) -> dict[str, str]:
+        """Return the options of a switch by stream or join."""
         return {about: option for name, about, option in self.options if name == switch}
 
     def with_option(self, switch: str, about: str, option: str) -> Choices:

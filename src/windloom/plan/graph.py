@@ -40,11 +40,8 @@ class RelationNode(PlanNode):
     """A relation, from which rows without a time come."""
 
     kind: ClassVar[str] = "relation"
+    stream: Stream
     planned: PlannedRelation
-
-    @property
-    def stream(self) -> Stream:
-        return self.planned.relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ def graph_of(plan: Plan) -> PlanGraph:
     nodes: list[PlanNode] = [StreamNode(f"stream:{stream.name}", (), stream) for stream in plan.streams]
     fed_by: dict[int, str] = {}
     for relation in plan.relations:
-        nodes.append(RelationNode(f"relation:{relation.name}", (), relation))
+        nodes.append(RelationNode(f"relation:{relation.name}", (), relation.relation, relation))
         feeds = () if relation.scan is None else relation.scan.feeds
         fed_by.update({fed.number: f"relation:{relation.name}" for fed in feeds})
     sources = {stream.name: f"stream:{stream.name}" for stream in plan.streams}

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from windloom.model.join import Side
 from windloom.model.query import Grouping, Query
 from windloom.plan.plan import Plan, PlannedJoin
 from windloom.plan.scans import NativeScan
 
 
-def side_query(query: Query, side: Side) -> Query:
-    """Return the hidden query of one side of a join query.
+def sides_of(query: Query) -> Iterator[Query]:
+    """Yield the hidden queries of a join query, in the order of its sides; none for other queries.
 
-    Its name describes it completely, so joins that ask the same of a stream have the same side. A side whose windows
-    grow from a landmark belongs to one join only, because its landmark depends on when the join was added.
+    The name of a side describes it completely, so joins that ask the same of a stream have the same side. A side whose
+    windows grow from a landmark belongs to one join only, because its landmark depends on when the join was added.
     """
-    grouped = ", ".join(expression.sql for expression in side.group_by)
-    parts = [f"{side.source.stream} {side.window}"]
-    parts += [f"WHERE {side.where.sql}"] if side.where is not None else []
-    parts += [f"GROUP BY {grouped}", f"closed with {', '.join(query.streams)}"]
-    parts += [f"for {query.name}"] if side.window.extent_ticks is None and not side.is_relation else []
-    return Query(
-        f"⋈ {' '.join(parts)}",
-        replace(side.source, alias=None),
-        side.where,
-        tuple(Grouping(expression.sql, expression) for expression in side.group_by),
-        aggregates=(),
-        outputs=(),
-        having=None,
-        text=f"side of a join: {' '.join(parts)}",
-        predicate=side.predicate,
-        keeps=side.components,
-        closes_with=query.streams,
-    )
-
-
-def sides_of(query: Query) -> tuple[Query, ...]:
-    """Return the hidden queries of a join query, in the order of its sides; none for other queries."""
-    return () if query.join is None else tuple(side_query(query, side) for side in query.join.sides)
+    for side in () if query.join is None else query.join.sides:
+        parts = [f"{side.source.stream} {side.window}"]
+        parts += [f"WHERE {side.where.sql}"] if side.where is not None else []
+        parts += [f"GROUP BY {', '.join(expression.sql for expression in side.group_by)}"]
+        parts += [f"closed with {', '.join(query.streams)}"]
+        parts += [f"for {query.name}"] if side.window.extent_ticks is None and not side.is_relation else []
+        yield Query(
+            f"⋈ {' '.join(parts)}",
+            replace(side.source, alias=None),
+            side.where,
+            tuple(Grouping(expression.sql, expression) for expression in side.group_by),
+            aggregates=(),
+            outputs=(),
+            having=None,
+            text=f"side of a join: {' '.join(parts)}",
+            predicate=side.predicate,
+            keeps=side.components,
+            closes_with=query.streams,
+        )
 
 
 def with_sides(queries: Iterable[Query]) -> list[Query]:
@@ -51,7 +46,7 @@ def with_sides(queries: Iterable[Query]) -> list[Query]:
     for query in queries:
         if query.rows is not None:
             continue
-        for side in sides_of(query) or (query,):
+        for side in (query,) if query.join is None else sides_of(query):
             known = by_name.get(side.name)
             if known is not None:
                 side = replace(known, keeps=tuple(dict.fromkeys(known.keeps + side.keeps)))

@@ -30,7 +30,7 @@ from windloom.model.query import Query
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, EnrichedStream, Relation, Stream, Version
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
-from windloom.plan.rows import PlannedRows, Retention
+from windloom.plan.rows import PlannedPart, PlannedRows, Retention
 from windloom.plan.scans import Scan, WovenScan
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slice_id import SliceId
@@ -77,33 +77,18 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedQuery:
+class PlannedQuery(PlannedPart):
     """A query with its place; `group_positions` are the places of its grouping columns among those of the set."""
 
-    query: Query
     shape: int
     group_positions: tuple[int, ...]
 
-    @property
-    def name(self) -> str:
-        return self.query.name
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Which aggregate of the query fills each column of the shape."""
-        return self.query.aggregate_columns
-
 
 @dataclass(frozen=True, slots=True)
-class PlannedSide:
+class PlannedSide(PlannedPart):
     """A side of joins, which is answered like a query but has no shape: its answers go to folds."""
 
-    query: Query
     group_positions: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        return self.query.name
 
 
 #: The queries and sides that a tree answers.
@@ -124,7 +109,7 @@ FeedPlace = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedJoin:
+class PlannedJoin(PlannedPart):
     """A join query: its sides, and how their answers are folded.
 
     `order` are the links of the join in the order in which they are folded: the links of a child come before the link
@@ -132,7 +117,6 @@ class PlannedJoin:
     sides find their tuples in order of the join key, if a batch run may fold these instead of cells.
     """
 
-    query: Query
     shape: int
     sides: tuple[SidePlace, ...]
     components: tuple[PlannedComponent, ...]
@@ -142,18 +126,9 @@ class PlannedJoin:
     tuples: tuple[FeedPlace, ...] = ()
 
     @property
-    def name(self) -> str:
-        return self.query.name
-
-    @property
     def join(self) -> Join:
         assert self.query.join is not None
         return self.query.join
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Which aggregate of the query fills each column of the shape."""
-        return self.query.aggregate_columns
 
     @property
     def pairing(self) -> object:
@@ -311,10 +286,7 @@ class Plan:
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """Return the scan that feeds a set; None if no tuple can be part of it."""
-        scans = (
-            *self.scans,
-            *(planned_relation.scan for planned_relation in self.relations if planned_relation.scan is not None),
-        )
+        scans = (*self.scans, *(relation.scan for relation in self.relations if relation.scan is not None))
         return next((scan for scan in scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
@@ -332,15 +304,10 @@ class Plan:
         based = (partial_set for partial_set in self.sets if partial_set.base == stream.name)
         if (partial_set := next(chain(direct, based), None)) is not None:
             return partial_set.statistics.stream_rate, partial_set.statistics.origins.rate
-        rated = (
-            rate
-            for planned_rows in self.rows
-            for strand, rate in zip(planned_rows.rows.strands, planned_rows.rates, strict=True)
-            if strand.stream == stream.name
-        )
-        known = next(rated, None)
-        if known is not None:
-            return known.stream_rate, known.origin
+        for planned in self.rows:
+            for strand, rate in zip(planned.rows.strands, planned.rates, strict=True):
+                if strand.stream == stream.name:
+                    return rate.stream_rate, rate.origin
         given = stream.events_per_second  # no query reads it, but its tuples are kept
         return (DEFAULT_EVENTS_PER_SECOND, ASSUMED) if given is None else (given, GIVEN)
 
@@ -363,12 +330,10 @@ class Plan:
 
     def find(self, name: str) -> tuple[PartialSet, Tree, Member]:
         """Return where a query of one stream, or a side, is answered."""
-        for partial_set in self.sets:
-            for tree in partial_set.trees:
-                for planned in tree.queries:
-                    if planned.name == name:
-                        return partial_set, tree, planned
-        raise KeyError(name)
+        every = ((each, tree, planned) for each in self.sets for tree in each.trees for planned in tree.queries)
+        if (place := next((place for place in every if place[2].name == name), None)) is None:
+            raise KeyError(name)
+        return place
 
 
 # Shapes: the names and types of the columns that a query answers with.

@@ -42,7 +42,23 @@ class StrandRate:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRows:
+class PlannedPart:
+    """A user's query, or a side of joins, in its place in a plan."""
+
+    query: Query
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Which aggregate of the query fills each column of the shape."""
+        return self.query.aggregate_columns
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRows(PlannedPart):
     """A query of rows, or of aggregates over them.
 
     `orders` has, for every selection, its joined strands in the order in which they are joined. `pairs` is the number
@@ -50,16 +66,11 @@ class PlannedRows:
     Over aggregates, `components` are those of the query, with the types of their arguments.
     """
 
-    query: Query
     shape: int
     orders: tuple[tuple[int, ...], ...]
     components: tuple[PlannedComponent, ...] = ()
     rates: tuple[StrandRate, ...] = field(default=(), compare=False)
     pairs: float = field(default=0.0, compare=False)
-
-    @property
-    def name(self) -> str:
-        return self.query.name
 
     @property
     def rows(self) -> RowQuery:

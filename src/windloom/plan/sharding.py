@@ -79,12 +79,8 @@ def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
         joined_sets = {join.sides[side].set for side in _streams(join)}
         met = [group for group in groups if group[0] & joined_sets]
         groups = [group for group in groups if not group[0] & joined_sets]
-        groups.append(
-            (
-                joined_sets.union(*(sets for sets, _ in met)),
-                [*(planned_join for _, other_joins in met for planned_join in other_joins), join],
-            )
-        )
+        together = [*(other for _, others in met for other in others), join]
+        groups.append((joined_sets.union(*(sets for sets, _ in met)), together))
     return [together for _, together in groups]
 
 
@@ -108,12 +104,8 @@ def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
 def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
     """Ways to divide the sets of one join so that its sides meet: by all keys of all sides, then by each alone."""
     every = _streams(join)
-    common = [
-        key_edge_class
-        for key_edge_class in key_classes(join.join)
-        if {side for side, _ in key_edge_class} >= set(every)
-    ]
-    common.sort(key=lambda key_class: sorted(key_class))
+    common = [each for each in key_classes(join.join) if {side for side, _ in each} >= set(every)]
+    common.sort(key=sorted)
     for classes in [common, *([key_class] for key_class in common)] if len(common) > 1 else [common]:
         columns_of_set: dict[int, tuple[int, ...]] = {}
         for side in every:

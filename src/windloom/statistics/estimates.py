@@ -34,14 +34,6 @@ class StreamEstimate:
     conditions: Mapping[str, float] = field(default_factory=dict)
     signatures: float = 1.0
 
-    def before(self, earlier: StreamEstimate) -> StreamEstimate:
-        """Return this estimate, completed by earlier shares of conditions that it lacks."""
-        return replace(
-            self,
-            conditions={**earlier.conditions, **self.conditions},
-            signatures=self.signatures if self.conditions else earlier.signatures,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class SetEstimate:
@@ -71,11 +63,12 @@ class Estimates:
     joins: Mapping[str, tuple[LinkEstimate, ...]] = field(default_factory=dict)
 
     def before(self, earlier: Estimates) -> Estimates:
-        """Return these estimates, completed by earlier ones."""
-        streams = {
-            name: estimate.before(earlier.streams[name]) if name in earlier.streams else estimate
-            for name, estimate in self.streams.items()
-        }
+        """Return these estimates, completed by earlier ones and, in streams, by earlier shares of conditions."""
+        streams = dict(self.streams)
+        for name in streams.keys() & earlier.streams.keys():
+            own, old = streams[name], earlier.streams[name]
+            signatures = own.signatures if own.conditions else old.signatures
+            streams[name] = replace(own, conditions={**old.conditions, **own.conditions}, signatures=signatures)
         return Estimates({**earlier.streams, **streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins})
 
     def without_rounds(self) -> Estimates:
@@ -144,9 +137,8 @@ class Memory:
             if stream_round.tuples:
                 rounds = (stream_round, *streams.get(name, ()))[: self.rounds]
                 extents = [_extent(each) for each in rounds]
-                paces = [
-                    each.tuples / extent if extent > 0 else 0.0 for each, extent in zip(rounds, extents, strict=True)
-                ]
+                pairs = zip(rounds, extents, strict=True)
+                paces = [each.tuples / extent if extent > 0 else 0.0 for each, extent in pairs]
                 if self._leaps(paces) or self._leaps(extents):
                     rounds = rounds[:2]
                     leaping.add(name)

@@ -77,12 +77,6 @@ class LinkRound:
             self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
         )
 
-    @property
-    def selectivity(self) -> float:
-        """The share of all pairs that match."""
-        every = self.parent.groups * self.child.groups
-        return self.pairs / every if every else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class LinkEstimate:
@@ -109,13 +103,13 @@ class LinkEstimate:
 
     def after(self, link_round: LinkRound) -> LinkEstimate:
         """Return this estimate, one round older, or a new one if selectivity or key counts are clearly others."""
+        every = link_round.parent.groups * link_round.child.groups
         pairs = (
-            (link_round.selectivity, self.selectivity),
+            (link_round.pairs / every if every else 0.0, self.selectivity),
             (link_round.parent.keys, self.parent_keys),
             (link_round.child.keys, self.child_keys),
         )
-        differs = any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs)
-        if differs:
+        if any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs):
             return LinkEstimate.of(link_round)
         return replace(self, rounds=self.rounds + 1)
 

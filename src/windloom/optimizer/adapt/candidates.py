@@ -33,12 +33,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, permutations, product
 
 from windloom.kernels.techniques.registry import choose_technique
+from windloom.model.stream import JoinKind
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, SetCosts
 from windloom.optimizer.intake.choose import intake_obstacle, intakes_of
 from windloom.optimizer.joins.plan import possible_folds
-from windloom.optimizer.rows import ROW_ORDER, possible_orders, write_orders
+from windloom.optimizer.rows import ROW_ORDER, write_orders
 from windloom.plan.costs import Choices, TreeChoice
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
@@ -80,11 +81,6 @@ def _intakes(plan: Plan, stream: str) -> Sequence[str]:
     return ("woven",) if intake_obstacle(plan, stream) is not None else ("woven", "native")
 
 
-def _logs_in_force(plan: Plan) -> Mapping[str, str]:
-    woven = (scan for scan in plan.scans if isinstance(scan, WovenScan))
-    return {scan.stream: scan.log for scan in woven if scan.counted_by is None}
-
-
 def _folds(plan: Plan, name: str) -> Sequence[str]:
     join = next(planned for planned in plan.joins if planned.name == name)
     return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
@@ -104,13 +100,21 @@ def _orders(plan: Plan, name: str) -> Sequence[str]:
 
 def _row_orders(plan: Plan, name: str) -> Sequence[str]:
     rows = next(planned for planned in plan.rows if planned.name == name).rows
-    each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
-    return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+    possible = []
+    for selection in rows.selections:  # only one order if a LEFT join is among the strands
+        is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
+        every = range(selection.joined)
+        possible.append(islice(permutations(every) if is_free else [tuple(every)], MOST_ORDERS))
+    return [write_orders(orders) for orders in islice(product(*possible), MOST_ORDERS)]
 
 
 _ALL = (
     Switch("intake", intakes_of, _intakes, recompiles=True, is_varied=True),
-    Switch("log", _logs_in_force, lambda plan, stream: LOGS),
+    Switch(
+        "log",
+        lambda plan: {x.stream: x.log for x in plan.scans if isinstance(x, WovenScan) and x.counted_by is None},
+        lambda plan, stream: LOGS,
+    ),
     Switch("fold", lambda plan: {join.name: join.fold for join in plan.joins}, _folds),
     Switch("order", lambda plan: {join.name: " ".join(map(str, join.order)) for join in plan.joins}, _orders),
     Switch(

@@ -46,6 +46,9 @@ class FigureKind(StrEnum):
     SHARE = "share"
 
 
+UNITS = {FigureKind.RATE: "events/s", FigureKind.ROUND: "s", FigureKind.GROUPS: "groups", FigureKind.SHARE: ""}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Figure:
     """`about` is the grouping (its columns) or the predicate, as SQL."""
@@ -69,11 +72,6 @@ class Figure:
                 return f"groups of {self.stream} by {', '.join(self.about)}"
             case FigureKind.SHARE:
                 return f"share of {self.stream} with {self.about[0]}"
-
-    @property
-    def unit(self) -> str:
-        units = {FigureKind.RATE: "events/s", FigureKind.ROUND: "s", FigureKind.GROUPS: "groups"}
-        return units.get(self.kind, "")
 
 
 def figures_of(basin: Basin) -> list[Figure]:

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, choices_of
-from windloom.optimizer.adapt.chart_figures import remembered, value_of
+from windloom.optimizer.adapt.chart_figures import UNITS, remembered, value_of
 from windloom.optimizer.adapt.charts import Chart, ChartLookup, ChartOptions, draw_chart
 from windloom.optimizer.adapt.objective import CLEARLY, BestCosts, Objective
 from windloom.optimizer.adapt.replan import Adapter
@@ -45,20 +45,13 @@ def described(choices: Choices) -> str:
     return "; ".join(parts) or "row queries only, which leave nothing to choose"
 
 
-class _Letters:
+class _Letters(dict[Choices, str]):
     """A letter for every plan, in the order in which they are met."""
 
-    def __init__(self) -> None:
-        self._names: dict[Choices, str] = {}
-
-    def of(self, choices: Choices) -> str:
-        round_, letter = divmod(len(self._names), 26)
-        name = ascii_uppercase[letter] + (str(round_) if round_ else "")
-        return self._names.setdefault(choices, name)
-
-    @property
-    def plans(self) -> dict[str, str]:
-        return {name: described(choices) for choices, name in self._names.items()}
+    def __missing__(self, choices: Choices) -> str:
+        round_, letter = divmod(len(self), 26)
+        self[choices] = ascii_uppercase[letter] + (str(round_) if round_ else "")
+        return self[choices]
 
 
 def charts_around(
@@ -93,13 +86,14 @@ def adapt_view(adapter: Adapter, recent: Sequence[PredictedRound] = ()) -> Adapt
         if not followed.candidates:
             continue
         letters, present = _Letters(), followed.basin.own(adapter.choices)
-        shown = letters.of(present)
+        shown = letters[present]
         candidates = tuple(_candidates(adapter.objective, followed.candidates, letters, correction))
         axes, path = tuple[AxisView, ...](), tuple[tuple[float, ...], ...]()
         if isinstance(followed.finder, ChartLookup) and followed.finder.chart is not None:
             chart = followed.finder.chart  # the plans were looked up in it
             axes, path = _axes(chart, adapter.estimates(), path_of(chart, list(adapter.seen)))
-        competing.append(ChartView(followed.basin.name, axes, letters.plans, {}, path, candidates, shown))
+        plans = {letter: described(choices) for choices, letter in letters.items()}
+        competing.append(ChartView(followed.basin.name, axes, plans, {}, path, candidates, shown))
     return AdaptView(
         adapter.objective.name,
         tuple(competing),
@@ -128,12 +122,13 @@ def _drawn(
     letters, path = _Letters(), path_of(chart, rounds)
     across = _in_sight(chart, path)[:2]
     region = chart.region([value_of(figure, chart.basin, estimates) for figure in chart.figures])
-    shown = "" if present is None else letters.of(present)
+    shown = "" if present is None else letters[present]
     axes, taken = _axes(chart, estimates, path)
-    letters.of(chart.fill(region, corrected)[0].choices)
-    regions = {place: letters.of(choices) for place, choices in _reduced(chart, region, present, across)}
+    _ = letters[chart.fill(region, corrected)[0].choices]
+    regions = {place: letters[choices] for place, choices in _reduced(chart, region, present, across)}
     candidates = tuple(_candidates(chart.objective, chart.best(region, corrected), letters, corrected))
-    return ChartView(chart.basin.name, axes, letters.plans, regions, taken, candidates, shown)
+    plans = {letter: described(choices) for choices, letter in letters.items()}
+    return ChartView(chart.basin.name, axes, plans, regions, taken, candidates, shown)
 
 
 def _axes(
@@ -145,7 +140,7 @@ def _axes(
     for dimension in (chart.dimensions[place] for place in order):
         figure, axis, value = dimension.figure, dimension.axis, value_of(dimension.figure, chart.basin, estimates)
         edges = tuple(map(axis.edge, range(axis.parts + 1)))
-        about = (figure.text, figure.unit, edges, axis.is_geometric, value, axis.part(value), dimension.reason)
+        about = (figure.text, UNITS[figure.kind], edges, axis.is_geometric, value, axis.part(value), dimension.reason)
         axes.append(AxisView(*about))
     return tuple(axes), tuple(tuple(point[place] for place in order) for point in path)
 
@@ -169,7 +164,7 @@ def _candidates(
     least = BestCosts.of(costs)
     for candidate, cost in list(zip(ranking, costs, strict=True))[:_SHOWN]:
         latency, memory = objective.terms(cost, least)
-        yield CandidateView(letters.of(candidate.choices), cost.seconds, cost.nbytes, latency, memory)
+        yield CandidateView(letters[candidate.choices], cost.seconds, cost.nbytes, latency, memory)
 
 
 def _reduced(

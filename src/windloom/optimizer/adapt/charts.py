@@ -210,10 +210,6 @@ class Chart:
             self.regions[region] = candidates_at(self.basin, estimates, self.objective, corrected, pause)
         return self.regions[region]
 
-    def add(self, region: Region, choices: Choices) -> None:
-        """Adds a plan as another candidate of a region that has been filled, with its cost there."""
-        self.regions[region] = with_candidate(self.regions[region], choices, self.basin, self.estimates_at(region))
-
     def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
         """Return the candidates of a filled region, best first, as predicted now."""
         candidates = self.regions[region]
@@ -370,6 +366,6 @@ class ChartLookup:
         self.chart = chart
 
     def _fill(self, chart: Chart, region: Region, corrected: Corrected, present: Choices) -> None:
-        chart.fill(region, corrected, self._pause)
+        candidates = chart.fill(region, corrected, self._pause)
         self._pause()
-        chart.add(region, present)
+        chart.regions[region] = with_candidate(candidates, present, self.basin, chart.estimates_at(region))

@@ -57,10 +57,7 @@ class BestCosts:
 
     @classmethod
     def of(cls, costs: Sequence[RoundCost]) -> BestCosts:
-        return cls(
-            max(min(round_cost.seconds for round_cost in costs), 1e-12),
-            max(min(round_cost.nbytes for round_cost in costs), 1e-12),
-        )
+        return cls(max(min(each.seconds for each in costs), 1e-12), max(min(each.nbytes for each in costs), 1e-12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +159,6 @@ class Prices:
     plain: float = PLAIN
     again: float = AGAIN
 
-    def of(self, *, recompiles: bool, again: bool = False) -> float:
-        if not recompiles:
-            return self.plain
-        return self.again if again else self.recompiling
-
     def after(self, seconds: float, *, recompiles: bool, again: bool = False) -> Prices:
         """Return the prices after one more switch, which counts as much as all before it together."""
         seconds = max(0.0, seconds)
@@ -196,6 +188,7 @@ def pays(
     least = least or BestCosts.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)
     saved = now - then
-    price = prices.of(recompiles=recompiles, again=again)
-    margin = CLEARLY if recompiles and not again else SLIGHTLY
+    margin, price = SLIGHTLY, prices.again if recompiles else prices.plain
+    if recompiles and not again:
+        margin, price = CLEARLY, prices.recompiling
     return saved > margin * now and saved * stay >= objective.latency * price / least.seconds

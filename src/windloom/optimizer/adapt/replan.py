@@ -184,7 +184,8 @@ class Adapter:
         self.measured: MeasuredRound | None = None  # the last round that was learned from
         self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
         self.followed: list[FollowedBasin] = []
-        self._version, self._choices = -1, Choices()
+        self._version = -1
+        self.choices = Choices()  # of the plan in force
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
         self._patience = 0.0  # seconds that may be waited for a plan
@@ -201,18 +202,18 @@ class Adapter:
         """Note that a round begins with a plan; `basins` is called if the queries are not those of before."""
         if version == self._version:
             return
-        before, known = self._choices, self._plan
-        self._version, self._plan, self._choices = version, plan, choices_of(plan)
+        before, known = self.choices, self._plan
+        self._version, self._plan, self.choices = version, plan, choices_of(plan)
         if known is None or _queries(known) != _queries(plan):
             self._follow(basins())
             self._compiles = False
             self._costs = LikeRounds()
             self._compiled.clear()
-        elif before != self._choices:
+        elif before != self.choices:
             self.switches += 1
-            self._compiles = recompiling(before, self._choices)
-            self._again = compiled_for(self._choices) <= self._compiled
-        self._compiled |= compiled_for(self._choices)
+            self._compiles = recompiling(before, self.choices)
+            self._again = compiled_for(self.choices) <= self._compiled
+        self._compiled |= compiled_for(self.choices)
 
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
@@ -256,11 +257,6 @@ class Adapter:
         self._worker.close()
 
     @property
-    def choices(self) -> Choices:
-        """The choices of the plan in force."""
-        return self._choices
-
-    @property
     def failure(self) -> BaseException | None:
         """The error because of which no more plans are made; the plan in force then stays."""
         return self._worker.failure
@@ -276,7 +272,7 @@ class Adapter:
         wanted, costs, has_changed, has_moved = Choices(), list[RoundCost](), False, False
         self._chosen_by = self.correction
         for followed in self.followed:
-            present = followed.basin.own(self._choices)
+            present = followed.basin.own(self.choices)
             candidates = followed.finder.candidates(expected, self.correction, present, self._need)
             has_moved = has_moved or followed.finder.has_moved
             if candidates is None:
@@ -293,7 +289,7 @@ class Adapter:
         if costs and len(costs) == len(self.followed):
             together = replace(sum(costs[1:], costs[0]), rest=max(cost.rest for cost in costs))  # one job for all
             self.predicted = self.correction(together, wanted).seconds
-        return None if wanted == self._choices else wanted
+        return None if wanted == self.choices else wanted
 
     def _need(self, key: Hashable, task: Task) -> None:
         """Has a task done before the next round, if that does not take long, or else beside it.
@@ -346,7 +342,7 @@ class Adapter:
         again, self._again = self._again, False
         is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
         if self.followed and (is_like_others or compiles):
-            task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles, again)
+            task = partial(self._learned_from, plan, self.choices, seen, dict(seconds), state_bytes, compiles, again)
             self._worker.submit(("learn", self._rounds), task, TaskPriority.LEARNING)
 
     def _learned_from(
@@ -382,7 +378,7 @@ class Adapter:
         if all(seen.streams[name].tuples for name in streams) and all(
             followed.candidates for followed in self.followed
         ):
-            task = partial(self._judged, self._choices, seen, self._chosen_by)
+            task = partial(self._judged, self.choices, seen, self._chosen_by)
             self._worker.submit(("judge", self._rounds), task, TaskPriority.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved, corrected: Correction) -> None:

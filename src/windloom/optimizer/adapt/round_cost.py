@@ -22,8 +22,9 @@ Nothing here changes what a prediction is made from: it is made before the round
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from math import exp
+from operator import add
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from windloom.optimizer.joins.plan import fold_seconds
 from windloom.optimizer.plan_cost import estimate_trees, idle_sides
 from windloom.optimizer.rows import row_round_seconds
 from windloom.plan.costs import Choices
-from windloom.plan.plan import PartialSet, Plan, Tree
+from windloom.plan.plan import PartialSet, Plan
 from windloom.statistics.estimates import ROUNDS
 
 _BYTES = 8.0
@@ -87,14 +88,7 @@ class RoundCost:
         return {"intake": self.intake, "step": self.step, "answers": self.answers}
 
     def __add__(self, other: RoundCost) -> RoundCost:
-        return RoundCost(
-            self.intake + other.intake,
-            self.step + other.step,
-            self.answers + other.answers,
-            self.rest + other.rest,
-            self.held + other.held,
-            self.taken + other.taken,
-        )
+        return RoundCost(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +101,7 @@ class SetCost:
 
 
 class SetCosts:
-    """The costs of sets that were predicted before.
-
-    When a plan is predicted again and again with one figure changed, most of its sets stay as they were.
-    """
+    """The costs of sets that were predicted before: with one figure changed, most sets of a plan stay as they were."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], SetCost] = {}
@@ -118,7 +109,12 @@ class SetCosts:
 
     def of(self, partial_set: PartialSet, constants: Constants, idle: frozenset[str]) -> SetCost:
         """`idle` are sides of joins that are not answered."""
-        key = (partial_set.number, self._named(partial_set.trees), idle, *partial_set.statistics.amounts)
+        # Trees are known by what they differ in; plans of the same queries have many trees in common.
+        trees = partial_set.trees
+        if id(trees) not in self._trees:  # the trees are kept too, so that no other object gets their id
+            names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
+            self._trees[id(trees)] = trees, names
+        key = (partial_set.number, self._trees[id(trees)][1], idle, *partial_set.statistics.amounts)
         if key not in self._known:
             statistics, length = partial_set.statistics, partial_set.statistics.round_length
             edges, components = partial_set.edges.edges_per_second, partial_set.components
@@ -131,13 +127,6 @@ class SetCosts:
             held = cells * _BYTES * (1 + columns_of(components)) + listed
             self._known[key] = SetCost(step, estimate_trees(partial_set, constants, idle) * length, held)
         return self._known[key]
-
-    def _named(self, trees: tuple[Tree, ...]) -> object:
-        """Return a key for what trees of one set differ in; plans of the same queries have many trees in common."""
-        if id(trees) not in self._trees:  # the trees are kept too, so that no other object gets their id
-            names = tuple((tuple(planned.name for planned in tree.queries), tree.techniques) for tree in trees)
-            self._trees[id(trees)] = trees, names
-        return self._trees[id(trees)][1]
 
 
 def round_cost(plan: Plan, constants: Constants, known: SetCosts | None = None) -> RoundCost:

@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from enum import IntEnum
+from itertools import chain
 
 Task = Callable[[], None]
 #: Has a task done before the next round if that does not take long, or else beside it.
@@ -97,15 +98,13 @@ class BackgroundWorker(ImmediateWorker):
 
     def wait(self, key: Hashable, seconds: float) -> None:
         """Does not wait if the last task of the same kind took longer than `seconds`."""
-
-        def is_left() -> bool:
-            return key == self._present or any(key in waiting for waiting in self._waiting.values())
-
         with self._changed:
             if self._took.get(_kind(key), 0.0) > seconds:
                 return
             self._hurried.set()
-            self._changed.wait_for(lambda: not self._is_running or not is_left(), seconds)
+            self._changed.wait_for(
+                lambda: not self._is_running or key not in (self._present, *chain(*self._waiting.values())), seconds
+            )
             self._hurried.clear()
 
     def close(self) -> None:

@@ -97,14 +97,12 @@ class Constants:
         if factor == 1.0:
             return self
 
-        def longer(values: Mapping[str, float]) -> dict[str, float]:
-            return {name: factor * value for name, value in values.items()}
-
         techniques = {
-            name: {family: longer(terms) for family, terms in families.items()}
+            name: {family: {term: factor * cost for term, cost in terms.items()} for family, terms in families.items()}
             for name, families in self.techniques.items()
         }
-        return replace(self, runtime=longer(self.runtime), techniques=techniques)
+        runtime = {name: factor * cost for name, cost in self.runtime.items()}
+        return replace(self, runtime=runtime, techniques=techniques)
 
     def to_json(self) -> str:
         document = {

@@ -230,7 +230,6 @@ class PaperCost:
     techniques: tuple[str, ...]
     events_per_second: float
     tree_charge: float | None = None
-    name: str = "paper"
     unit: str = "operations per second"
 
     def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:

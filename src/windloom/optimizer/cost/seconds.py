@@ -48,7 +48,6 @@ class CalibratedCost:
     values: float  # columns of an answer, on average
     answered: float  # share of windows that hold something
     has_marks: bool = False
-    name: str = "calibrated"
     unit: str = "seconds per second"
 
     def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
@@ -112,16 +111,6 @@ def uneven(family: str) -> str:
     return f"{family} uneven"
 
 
-def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
-    """Return the cost names that have constants and terms."""
-
-    def is_known(technique: str) -> bool:
-        name = measured_name(constants, technique, family)
-        return {name, uneven(name)} <= set(constants.techniques.get(technique, {}))
-
-    return [name for name in names if name in TERMS and is_known(name)]
-
-
 @dataclass(frozen=True, slots=True)
 class Scanning:
     """Seconds per second that a set costs before any tree; the same for every way to share."""
@@ -156,7 +145,7 @@ def scanning_cost(
     components: tuple[PlannedComponent, ...],
 ) -> Scanning:
     """Return the cost of scanning one set by itself, with slices cut at `edges_per_second`."""
-    fields = sum(len(planned_component.fields) for planned_component in components)
+    fields = sum(len(planned.fields) for planned in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.taken_per_second(np.array([rate]))[0])
     per_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
@@ -181,11 +170,8 @@ def keeping_cost(
     Each tuple is assumed to have added a value and a count to a list; both move with their cell.
     """
     kept_cells = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
-    listed = (
-        sum(planned_component.family.is_list for planned_component in components)
-        * statistics.events_per_second
-        * (statistics.readings - 1)
-    )
+    lists = sum(planned.family.is_list for planned in components)
+    listed = lists * statistics.events_per_second * (statistics.readings - 1)
     per_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
     return kept_cells * per_cell + 2 * listed * constants.seconds("read_column")
 
@@ -202,17 +188,11 @@ def compared_classes(slice_id: SliceId) -> int:
 
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """Return the number of columns of the cells of a set."""
-    return sum(
-        planned_component.aggregator.limbs(planned_component) * len(planned_component.family.kinds)
-        for planned_component in components
-    )
+    return sum(planned.aggregator.limbs(planned) * len(planned.family.kinds) for planned in components)
 
 
 class CostModel(Protocol):
     """All that sharing strategies know: costs of trees, in one unit; the cost of a plan is the sum over its trees."""
-
-    @property
-    def name(self) -> str: ...
 
     @property
     def unit(self) -> str: ...

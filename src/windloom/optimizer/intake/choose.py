@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from windloom.aggregates.registry import PlannedComponent
 from windloom.errors import WindloomError
@@ -36,17 +37,17 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     filters = _filter_conditions(sets, signed.bits)
     conditions = tuple(filters[sql] for sql in sorted(filters))
     bits = {**signed.bits, **{condition.sql: len(signed.bits) + i for i, condition in enumerate(conditions)}}
-    types = {
-        expression: kind
-        for partial_set in sets
-        for expression, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
-    }
+    types = dict(chain.from_iterable(zip(each.group_by, each.group_types, strict=True) for each in sets))
     group_by = tuple(sorted(types))
-    scanned = {planned: _unfiltered(planned, bits) for partial_set in sets for planned in partial_set.components}
+    scanned: dict[PlannedComponent, tuple[PlannedComponent, int | None]] = {}  # itself, or unfiltered, with a bit
+    for planned in (planned for partial_set in sets for planned in partial_set.components):
+        where = planned.component.where
+        scanned[planned] = planned, None
+        if where is not None and where.sql in bits and _reads_columns(planned):
+            scanned[planned] = replace(planned, component=replace(planned.component, where=None)), bits[where.sql]
     components = tuple(dict.fromkeys(planned for planned, _ in scanned.values()))
-    edges = sets[0].edges
-    if len(sets) > 1:
-        edges = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
+    united = EdgeSet.of(edge_class for partial_set in sets for edge_class in partial_set.edges.classes)
+    edges = sets[0].edges if len(sets) == 1 else united
     feeds = tuple(
         NativeFeed(
             partial_set.number,
@@ -92,14 +93,6 @@ def _filter_conditions(sets: Iterable[PartialSet], signed: Collection[str]) -> d
 def _reads_columns(planned: PlannedComponent) -> bool:
     read = (planned.component.argument, planned.component.by)
     return all(each is None or each.column is not None for each in read)
-
-
-def _unfiltered(planned: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
-    """Return what a scan aggregates for a component: itself, or one without its filter and the filter's bit."""
-    where = planned.component.where
-    if where is None or where.sql not in bits or not _reads_columns(planned):
-        return planned, None
-    return replace(planned, component=replace(planned.component, where=None)), bits[where.sql]
 
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.

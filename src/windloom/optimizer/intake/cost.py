@@ -22,7 +22,6 @@ PREDICATE_SECONDS = 4e-9
 PREDICATES_PER_COLUMN = 2
 #: Seconds to read a column of a tuple from a Parquet file without Spark, and to project it.
 FILE_COLUMN_SECONDS = 8e-9
-_PARTS = ("scan", "partials", "merge")
 _BYTES = 8.0
 #: The cost of a set that no tuple can be part of.
 NOTHING = Scanning(0.0, 0.0, 0.0)
@@ -39,7 +38,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[N
     feeds: Sequence[NativeFeed | WovenFeed] = scan.feeds
     for fed, alone_cost in zip(feeds, alone, strict=True):
         parts = []
-        for name in _PARTS:
+        for name in ("scan", "partials", "merge"):
             cost, total = getattr(whole, name), sum(getattr(scanning, name) for scanning in alone)
             parts.append(cost * getattr(alone_cost, name) / total if total > 0 else cost / len(alone))
         yield fed, Scanning(*parts)
@@ -89,11 +88,8 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     columns = 1 + scan.signature.words + len(scan.columns)
     updates = update_cost(constants, scan, sets, wanted).seconds
     for partial_set in sets:
-        statistics, components, rate = (
-            partial_set.statistics,
-            partial_set.components,
-            partial_set.edges.edges_per_second,
-        )
+        statistics, components = partial_set.statistics, partial_set.components
+        rate = partial_set.edges.edges_per_second
         lists = sum(planned.family.is_list for planned in components)
         updates += statistics.events_per_second * lists * seconds("woven_list")
         cells = min(statistics.taken_per_second(np.array([rate]))[0], statistics.events_per_second)

@@ -91,9 +91,14 @@ class _Search:
     effort: int
 
     def signatures(self, formulas: _Open) -> _Signatures:
-        fixed = sum(bit for bit, formula in formulas if _is_constant(formula) and isinstance(formula, All))
+        varying, fixed = list[tuple[int, Formula]](), 0
+        for bit, formula in formulas:
+            if isinstance(formula, Atom) or formula.operands:
+                varying.append((bit, formula))
+            elif isinstance(formula, All):  # constant, and true
+                fixed |= bit
         masks: _Signatures = {fixed}
-        for component in _components([each for each in formulas if not _is_constant(each[1])]):
+        for component in _components(varying):
             more = self.component(component)
             if isinstance(masks, set) and isinstance(more, set) and len(masks) * len(more) <= _MOST_KEPT:
                 masks = {left | right for left in masks for right in more}
@@ -104,6 +109,7 @@ class _Search:
     def component(self, formulas: _Open) -> _Signatures:
         if len(formulas) == 1:
             return {0, formulas[0][0]}
+        most = 2.0 ** len(formulas) if len(formulas) < 1_000 else inf
         sets: dict[Subject, dict[ValueSet, None]] = {}
         for part in (part for _, formula in formulas for part in atoms(formula)):
             sets.setdefault(part.subject, {})[part.values] = None
@@ -112,32 +118,21 @@ class _Search:
         cells = classes(list(indexes))
         self.effort -= len(cells) * len(formulas)
         if self.effort < 0:
-            return min(_power_of_two(len(formulas)), prod(float(len(classes(list(each)))) for each in sets.values()))
+            return min(most, prod(float(len(classes(list(each)))) for each in sets.values()))
         masks: _Signatures = set()
-        residuals = [_Residual(bit, formula, subject, indexes) for bit, formula in formulas]
-        for mask, cell in cells.items():
-            more = self.signatures([each.given(mask, cell) for each in residuals])
+        own = [{indexes[part.values] for part in atoms(formula) if part.subject == subject} for _, formula in formulas]
+        tested = [sum(1 << index for index in numbers) for numbers in own]  # by each formula, as bits
+        known: dict[tuple[int, int], Formula] = {}  # many values leave the same remainder of a formula
+        for mask, cell in cells.items():  # `mask` has the numbered sets that hold the values of the cell
+            left: _Open = []
+            for (bit, formula), numbered in zip(formulas, tested, strict=True):
+                key = bit, mask & numbered
+                if key not in known:
+                    known[key] = given(formula, {subject: cell})
+                left.append((bit, known[key]))
+            more = self.signatures(left)
             masks = masks | more if isinstance(masks, set) and isinstance(more, set) else _size(masks) + _size(more)
-        return masks if isinstance(masks, set) else min(masks, _power_of_two(len(formulas)))
-
-
-class _Residual:
-    """The remainder of a formula for given values of one subject; many values leave the same remainder."""
-
-    def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
-        self.bit, self.formula, self.subject = bit, formula, subject
-        self.sets = 0
-        for each in atoms(formula):
-            if each.subject == subject:
-                self.sets |= 1 << indexes[each.values]
-        self.known: dict[int, tuple[int, Formula]] = {}
-
-    def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """Return the bit and the remainder for a cell; `mask` has the numbered sets that hold its values."""
-        relevant = mask & self.sets
-        if relevant not in self.known:
-            self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
-        return self.known[relevant]
+        return masks if isinstance(masks, set) else min(masks, most)
 
 
 def _components(formulas: _Open) -> list[_Open]:
@@ -154,14 +149,6 @@ def _components(formulas: _Open) -> list[_Open]:
                 members = group[1] + members
         groups = [*apart, (subjects, members)]
     return [members for _, members in groups]
-
-
-def _is_constant(formula: Formula) -> bool:
-    return not isinstance(formula, Atom) and not formula.operands
-
-
-def _power_of_two(exponent: int) -> float:
-    return 2.0**exponent if exponent < 1_000 else inf
 
 
 def _size(masks: _Signatures) -> float:

@@ -48,12 +48,6 @@ class Keeping:
     strands: tuple[tuple[str, Window, Predicate | None], ...]
     time: str | None = None
 
-    @property
-    def predicates(self) -> tuple[Predicate | None, ...]:
-        """The predicates for which tuples are stored, and those by which strands select them."""
-        stored = (None,) if self.store.predicates is None else self.store.predicates
-        return (*stored, *(predicate for _, _, predicate in self.strands))
-
 
 def keeping_of(store: Retention, rows: Sequence[PlannedRows], stream: Stream) -> Keeping:
     strands = (
@@ -76,8 +70,12 @@ def woven_scan(
     `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
     counted_by = sets[0].counted_by if sets else None
+    stored: list[Predicate | None] = []  # for which tuples are kept, and by which strands select them
+    if keeping is not None:
+        stored += [None] if keeping.store.predicates is None else keeping.store.predicates
+        stored += [predicate for _, _, predicate in keeping.strands]
     # Positions count all tuples, whether a query wants them or not.
-    signed = sign([*sets, *watched], () if keeping is None else keeping.predicates, pushes=counted_by is None)
+    signed = sign([*sets, *watched], stored, pushes=counted_by is None)
     predicates = list(signed.predicates)
     filters = _filter_bits(sets, signed, predicates)
     columns = _WovenColumns()
@@ -89,7 +87,7 @@ def woven_scan(
         groups = tuple(columns.place(expression, (bit,)) for expression in partial_set.group_by)
         reads = tuple(_read(planned, bit, filters, columns) for planned in partial_set.components)
         feeds.append(WovenFeed(partial_set.number, bit, groups, reads))
-    stored = None if keeping is None else _kept(keeping, signed, columns)
+    kept = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
         keeping.store.stream if keeping is not None else (*sets, *watched)[0].stream,
@@ -99,7 +97,7 @@ def woven_scan(
         counted_by,
         tuple((partial_set.number, signed.bit(partial_set.predicate)) for partial_set in watched),
         why,
-        kept=stored,
+        kept=kept,
     )
 
 
@@ -175,13 +173,6 @@ def _with_finer(feeds: Sequence[WovenFeed], sets: Mapping[int, PartialSet]) -> t
     Sets known to have many cells are left out: rolling them up would save nothing.
     """
 
-    def has_few_cells(partial_set: PartialSet) -> bool:
-        statistics = partial_set.statistics
-        if statistics.origins.groups.source != "observed":
-            return True
-        cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0])
-        return FEW_CELLS * cells <= statistics.events_per_second
-
     def can_feed(finer: WovenFeed, fed: WovenFeed) -> bool:
         own, other = sets[fed.number], sets[finer.number]
         if not set(fed.groups) < set(finer.groups) or not own.window.rolls_up:
@@ -192,7 +183,9 @@ def _with_finer(feeds: Sequence[WovenFeed], sets: Mapping[int, PartialSet]) -> t
 
     by_bit: dict[int | None, list[WovenFeed]] = {}
     for fed in feeds:
-        if has_few_cells(sets[fed.number]):
+        statistics, rate = sets[fed.number].statistics, sets[fed.number].edges.edges_per_second
+        cells = float(statistics.cells_per_second(np.array([rate]))[0])
+        if statistics.origins.groups.source != "observed" or FEW_CELLS * cells <= statistics.events_per_second:
             by_bit.setdefault(fed.bit, []).append(fed)
     finer_of = {fed.number: [each.number for each in by_bit.get(fed.bit, ()) if can_feed(each, fed)] for fed in feeds}
     from_tuples = {number for number, finer in finer_of.items() if not finer}

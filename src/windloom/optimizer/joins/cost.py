@@ -11,7 +11,7 @@ import numpy as np
 
 from windloom.kernels.families import ADD_INT
 from windloom.kernels.simd import LANES
-from windloom.model.join import Folded, Join, SideComponent, SumOfProducts
+from windloom.model.join import Join, SideComponent, SumOfProducts
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.order import SideSize, elimination_of
@@ -94,8 +94,11 @@ def row_amounts(folded_join: FoldedJoin) -> Amounts:
 
 
 def row_values(join: Join) -> int:
-    """Return the number of values folded for every match."""
-    return sum(map(_values, join.folded))
+    """Return the number of values folded for every match: those of a component, and whether there is one."""
+    products = (folded for folded in join.folded if isinstance(folded, SumOfProducts))
+    others = (folded for folded in join.folded if not isinstance(folded, SumOfProducts))
+    values = sum(len(folded.products) + (folded.counted is not None) for folded in products)
+    return values + sum(2 if isinstance(folded, SideComponent) else 4 for folded in others)
 
 
 def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
@@ -104,10 +107,7 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
     statistics = [each.statistics for each in folded_join.sets]
     edges = [each.edges.edges_per_second for each in folded_join.sets]
-    cells = [
-        float(each_side.cells_per_second(np.array([rate]))[0])
-        for each_side, rate in zip(statistics, edges, strict=True)
-    ]
+    cells = [float(each.cells_per_second(np.array([rate]))[0]) for each, rate in zip(statistics, edges, strict=True)]
     slices = [max(1.0, length * rate) for length, rate in zip(lengths, edges, strict=True)]
     groups = max(1.0, folded_join.sizes[0].groups * folded_join.sizes[1].groups)
     if groups * slices[0] * slices[1] > MOST_ENTRIES:
@@ -153,13 +153,6 @@ def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float,
     return MatrixValues(ends * (looked_up + combined), walks, len(others))
 
 
-def _values(folded: Folded) -> int:
-    """Return the number of values computed for every match: those of a component, and whether there is one."""
-    if isinstance(folded, SumOfProducts):
-        return len(folded.products) + (folded.counted is not None)
-    return 2 if isinstance(folded, SideComponent) else 4
-
-
 def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
     """Return the values that a matrix holds for a join, equal where joins share them, and whether they sum integers."""
     planned = [{component.component: component for component in each.components} for each in folded_join.sets]
@@ -168,9 +161,8 @@ def _values_of(folded_join: FoldedJoin) -> list[tuple[bool, object]]:
     for folded in folded_join.join.folded:
         used: list[tuple[int, ...]] = []
         if isinstance(folded, SideComponent):
-            used = [
-                tuple(folded.component if side == folded.side else weight for side, weight in enumerate(folded.weights))
-            ]
+            own, weights = folded.component, enumerate(folded.weights)
+            used = [tuple(own if side == folded.side else weight for side, weight in weights)]
         elif isinstance(folded, SumOfProducts):
             used = [product.factors for product in folded.products]
         for factors in used:

@@ -38,17 +38,14 @@ def plan_join(
     `given` replaces the choice of the order; `observed` describes the links of the join.
     """
     assert query.join is not None
-    places = []
+    places, statistics = [], []
     for side in sides_of(query):
         identity = SetIdentity.of_query(side)
         partial_set = next(partial_set for partial_set in sets if partial_set.identity == identity)
         tree = next(tree for tree in partial_set.trees if any(planned.name == side.name for planned in tree.queries))
         places.append(SidePlace(partial_set.number, tree.number, side.name))
-    statistics = [
-        next(partial_set.statistics for partial_set in sets if partial_set.number == planned_side.set)
-        for planned_side in places
-    ]
-    named = None if given is None else given.option("order", query.name, "")
+        statistics.append(partial_set.statistics)
+    named = None if given is None else given.options_of("order").get(query.name)
     order = tuple(map(int, named.split())) if named else None
     shape = replace(shape_of(query, types), time=streams[query.streams[0]].window_type)
     return PlannedJoin(
@@ -91,24 +88,18 @@ def forced_sets(name: str, joins: Iterable[PlannedJoin]) -> Mapping[int, bool]:
         return {}
     early: dict[int, bool] = {}
     for join in joins:
-        for side, is_early in zip(join.sides, _bits(name, join), strict=True):
-            early[side.set] = early.get(side.set, False) or is_early
+        sides, match = len(join.sides), _BITS.fullmatch(name)
+        assert match is not None or name in ("LAP", "EAP"), "names are checked when options are made"
+        bits = match[1] if match is not None else ("1" if name == "EAP" else "0") * sides
+        if len(bits) != sides:
+            raise WindloomError(
+                f"query '{join.name}' cannot be planned as {name}",
+                f"it joins {sides} sources, and the plan has {len(bits)} bits",
+                "give a bit for each source, or use LAP or EAP, which fit any number of them",
+            )
+        for side, bit in zip(join.sides, bits, strict=True):
+            early[side.set] = early.get(side.set, False) or bit == "1"
     return early
-
-
-def _bits(name: str, join: PlannedJoin) -> list[bool]:
-    sides = len(join.sides)
-    if name in ("LAP", "EAP"):
-        return [name == "EAP"] * sides
-    match = _BITS.fullmatch(name)
-    assert match is not None, "names are checked when options are made"
-    if len(match[1]) != sides:
-        raise WindloomError(
-            f"query '{join.name}' cannot be planned as {name}",
-            f"it joins {sides} sources, and the plan has {len(match[1])} bits",
-            "give a bit for each source, or use LAP or EAP, which fit any number of them",
-        )
-    return [bit == "1" for bit in match[1]]
 
 
 # How joins are folded: the technique that was asked for, or the one that is predicted to be fastest.
@@ -125,7 +116,8 @@ def with_folds(
 ) -> tuple[PlannedJoin, ...]:
     """Return the joins, each with the technique that was recorded, asked for, or is predicted to be fastest."""
     if given is not None:
-        return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
+        folds = given.options_of("fold")
+        return tuple(replace(join, fold=folds.get(join.name, Pairwise.name)) for join in joins)
     if asked == SliceMatrix.name:
         for join in joins:
             if (obstacle := matrix_obstacle(join, sets)) is not None:

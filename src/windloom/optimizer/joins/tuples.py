@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.kernels.tuples.sorted_tuples import MOST_VALUES
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.join import Join
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import TypeKind
 from windloom.optimizer.joins.plan import pairings
 from windloom.plan.plan import FeedPlace, PartialSet, PlannedJoin, Tree
-from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenFeed, WovenScan
+from windloom.plan.scans import KeyedFeed, KeyedSet, Scan, WovenScan
 from windloom.slicing.edges import EdgeSet
 
 #: The tuples of one feed: their scan, the column that they are in order of, and their bit.
@@ -61,9 +60,7 @@ def with_tuples(
         values: dict[_Order, set[int]] = {}
         for side in (side for family in families for side in family.sides):
             values.setdefault(side.order, set()).update(side.values)
-        fitting = [
-            family for family in families if all(len(values[side.order]) <= MOST_VALUES for side in family.sides)
-        ]
+        fitting = [each for each in families if all(len(values[side.order]) <= MOST_VALUES for side in each.sides)]
         if len(fitting) == len(families):
             break
         families = fitting
@@ -100,10 +97,11 @@ def _side(
     if key in grouped or grouped | {key} != set(range(len(join.sides[number].group_by))):
         return None
     partial_set = sets[place.set]
-    fed = _fed(partial_set.number, scans)
-    if fed is None or not partial_set.window.is_sliced:
+    local = (each for each in scans if isinstance(each, WovenScan) and each.counted_by is None and each.local)
+    fed = ((each, feed) for each in local for feed in each.feeds if feed.number == partial_set.number)
+    scan, woven_set = next(fed, (None, None))
+    if scan is None or woven_set is None or not partial_set.window.is_sliced:
         return None
-    scan, woven_set = fed
     reads = dict(zip(partial_set.components, woven_set.components, strict=True))
     asked = {component for join in joins for component in join.join.sides[number].components}
     wanted = [planned for planned in partial_set.components if planned.component in asked]
@@ -117,31 +115,19 @@ def _side(
     # The grouping columns of the set are those of the side, in another order perhaps.
     columns = {expression: woven_set.groups[i] for i, expression in enumerate(partial_set.group_by)}
     group_by = join.sides[number].group_by
-    arguments = {
-        kind: {
-            position
-            for planned in wanted
-            if planned.component.kind == kind and (position := reads[planned].argument) is not None
-        }
-        for kind in ("sum", "count")
-    }
+    read = {(planned.component.kind, reads[planned].argument) for planned in wanted}
+    summed, counted = (
+        tuple(sorted(place for kind, place in read if kind == asked and place is not None))
+        for asked in ("sum", "count")
+    )
     return _Side(
         (scan.number, columns[group_by[key]], woven_set.bit),
         partial_set.number,
         frozenset(join.sides[number].tree for join in joins),
         tuple(sorted(columns[group_by[position]] for position in grouped)),
-        tuple(sorted(arguments["sum"])),
-        tuple(sorted(arguments["count"])),
+        summed,
+        counted,
     )
-
-
-def _fed(number: int, scans: Sequence[Scan]) -> tuple[WovenScan, WovenFeed] | None:
-    for scan in scans:
-        if isinstance(scan, WovenScan) and scan.counted_by is None and scan.local is not None:
-            for fed in scan.feeds:
-                if fed.number == number:
-                    return scan, fed
-    return None
 
 
 def _feed(
@@ -149,6 +135,12 @@ def _feed(
 ) -> KeyedFeed:
     """Return the feed of all families that read the tuples of a scan in one order."""
     sides = [side for family in families for side in family.sides if side.order == order]
+    width = 0.0  # the slices of one side that some window holds together with a slice of the other
+    for family in families:
+        if any(side.order == order for side in family.sides):
+            length = sum(max(each.join.sides[side].window.range_ticks for each in family.joins) for side in (0, 1))
+            rate = max(sets[side.set].edges.edges_per_second for side in family.sides)
+            width = max(width, length / TICKS_PER_SECOND * rate)
     outs = tuple(sorted({position for side in sides for position in side.outs}))
     trees: dict[int, set[int]] = {}
     for side in (side for family in families for side in family.sides):
@@ -171,16 +163,9 @@ def _feed(
         tuple(sorted({position for side in sides for position in side.values})),
         tuple(sorted({position for side in sides for position in side.counted})),
         tuple(keyed_sets.values()),
-        max(_width(family, sets) for family in families if any(side.order == order for side in family.sides)),
+        width,
     )
 
 
 def _fine_edges(trees: Iterable[Tree]) -> EdgeSet:
     return EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
-
-
-def _width(family: _TupleFoldFamily, sets: Sequence[PartialSet]) -> float:
-    """Return the number of slices of one side that some window holds together with a slice of the other."""
-    joins: list[Join] = [planned.join for planned in family.joins]
-    length = sum(max(join.sides[side].window.range_ticks for join in joins) for side in (0, 1))
-    return length / TICKS_PER_SECOND * max(sets[side.set].edges.edges_per_second for side in family.sides)

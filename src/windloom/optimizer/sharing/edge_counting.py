@@ -54,10 +54,6 @@ class Marks:
     rest: Floats
     exact: bool
 
-    @property
-    def bundles(self) -> int:
-        return len(self.bounds) - 1
-
     def forest(self, trees: Sequence[Sequence[int]]) -> MarkedForest:
         return MarkedForest(self, trees)
 
@@ -67,7 +63,7 @@ class Marks:
 
     def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
         """Return edges per second of the tree; and of the tree with each bundle it lacks, and without each it has."""
-        has = np.zeros(self.bundles, np.bool_)
+        has = np.zeros(len(self.rest), np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
         rest = self.rest[has].sum()

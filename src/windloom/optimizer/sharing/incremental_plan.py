@@ -128,7 +128,7 @@ class IncrementalPlan:
             )
         self._slicing, self._model, self._epsilon = slicing, model, epsilon
         self._choose, self._in_background = choose or WeaveShare().choose, in_background
-        self._windows: dict[int, Window] = {}
+        self.windows: dict[int, Window] = {}
         #: The number of the query that is added next.
         self.next_query = self._next_tree = 0
         self._members: list[set[int]] = []
@@ -154,7 +154,7 @@ class IncrementalPlan:
     ) -> IncrementalPlan:
         """Return a plan that continues from a full plan; the numbers of queries are their positions."""
         plan = cls(problem.slicing, problem.model, epsilon, choose, in_background)
-        plan._windows = dict(enumerate(problem.windows))
+        plan.windows = dict(enumerate(problem.windows))
         plan.next_query = len(problem.windows)
         plan._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
         return plan
@@ -167,10 +167,6 @@ class IncrementalPlan:
         }
 
     @property
-    def windows(self) -> Mapping[int, Window]:
-        return self._windows
-
-    @property
     def cost(self) -> float:
         if self._cost is None:
             self._cost = float(self._model.tree_cost(self._loads(), self._rates).sum()) if self._members else 0.0
@@ -178,13 +174,13 @@ class IncrementalPlan:
 
     @property
     def expected(self) -> float:
-        return self._curve.expected(len(self._windows))
+        return self._curve.expected(len(self.windows))
 
     def add(self, window: Window) -> PlanChange:
         """Adds a query; its number is the next one."""
         before = self._tree_numbers()
         query, self.next_query = self.next_query, self.next_query + 1
-        self._windows[query] = window
+        self.windows[query] = window
         classes = self._slicing.edges(window)
         sample = EdgeSample.of(classes)
         rate = float(sample.weights.sum())
@@ -205,13 +201,13 @@ class IncrementalPlan:
 
     def remove(self, query: int) -> PlanChange:
         """Removes a query; a tree that has lost its last query is removed too."""
-        if query not in self._windows:
+        if query not in self.windows:
             raise WindloomError(
-                f"the plan has no query {query}", f"it has {len(self._windows)}", "remove a query that was added"
+                f"the plan has no query {query}", f"it has {len(self.windows)}", "remove a query that was added"
             )
         before = self._tree_numbers()
         tree = next(i for i, members in enumerate(self._members) if query in members)
-        window = self._windows.pop(query)
+        window = self.windows.pop(query)
         self._members[tree].remove(query)
         classes = self._slicing.edges(window)
         self._classes[tree] -= Counter(classes)
@@ -230,16 +226,16 @@ class IncrementalPlan:
 
     def full_plan(self) -> FullPlan:
         """Return a full plan of the present queries; changes nothing, so it may run beside rounds."""
-        queries = tuple(self._windows)
+        queries = tuple(self.windows)
         return FullPlan(queries, self._choose(self._problem(queries)))
 
     def adopt(self, plan: FullPlan) -> PlanChange:
         """Adopts a full plan, with the queries that were added and without those removed since it was begun."""
         before = self._tree_numbers()
-        came = {query: self._windows[query] for query in self._windows if query not in set(plan.queries)}
-        remaining = [[plan.queries[i] for i in tree if plan.queries[i] in self._windows] for tree in plan.trees]
-        self._windows = {query: self._windows[query] for tree in remaining for query in tree}
-        queries = tuple(sorted(self._windows))
+        came = {query: self.windows[query] for query in self.windows if query not in set(plan.queries)}
+        remaining = [[plan.queries[i] for i in tree if plan.queries[i] in self.windows] for tree in plan.trees]
+        self.windows = {query: self.windows[query] for tree in remaining for query in tree}
+        queries = tuple(sorted(self.windows))
         position_of = {query: i for i, query in enumerate(queries)}
         trees = tuple(tuple(position_of[query] for query in tree) for tree in remaining if tree)
         if queries:
@@ -253,7 +249,7 @@ class IncrementalPlan:
         return self._change(before, replanned=True)
 
     def _problem(self, queries: tuple[int, ...]) -> SharingProblem:
-        return SharingProblem(tuple(self._windows[query] for query in queries), self._slicing, self._model)
+        return SharingProblem(tuple(self.windows[query] for query in queries), self._slicing, self._model)
 
     def _take(self, plan: FullPlan, problem: SharingProblem) -> None:
         trees = [[plan.queries[i] for i in tree] for tree in plan.trees]
@@ -261,21 +257,21 @@ class IncrementalPlan:
         self._next_tree = max([self._next_tree, *(number + 1 for number in self._numbers)])
         self._members = [set(tree) for tree in trees]
         self._classes = [
-            Counter(edge_class for q in tree for edge_class in self._slicing.edges(self._windows[q])) for tree in trees
+            Counter(edge_class for q in tree for edge_class in self._slicing.edges(self.windows[q])) for tree in trees
         ]
         self._rows = [class_rows(classes) for classes in self._classes]
         self._load = self._cost = None
         forest = problem.counter.forest(problem.bundles_of(plan.trees))
         self._rates = forest.rates.copy()
         self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
-        self._curve.add(len(self._windows), self.cost)
+        self._curve.add(len(self.windows), self.cost)
         self.full_plans += 1
 
     def _loads(self) -> Load:
         if self._load is None:
-            queries = list(self._windows)
+            queries = list(self.windows)
             position_of = {query: i for i, query in enumerate(queries)}
-            columns = WindowColumns.of(list(self._windows.values()), np.ones(len(queries), np.int64))
+            columns = WindowColumns.of(list(self.windows.values()), np.ones(len(queries), np.int64))
             self._load = columns.load([[position_of[query] for query in members] for members in self._members])
         return self._load
 
@@ -319,12 +315,12 @@ class IncrementalPlan:
     def _settle(self, before: dict[int, int]) -> PlanChange:
         """Make or request a full plan if this one is no longer good enough."""
         is_worse = self._epsilon == 0 or self.cost > self.expected * (1 + self._epsilon)
-        if not self._windows or math.isinf(self._epsilon) or not is_worse:
+        if not self.windows or math.isinf(self._epsilon) or not is_worse:
             return self._change(before, replanned=False)
         if self._in_background:
             self.wants_full_plan = True
             return self._change(before, replanned=False)
-        queries = tuple(self._windows)
+        queries = tuple(self.windows)
         problem = self._problem(queries)
         self._take(FullPlan(queries, self._choose(problem)), problem)
         return self._change(before, replanned=True)

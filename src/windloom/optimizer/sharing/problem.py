@@ -117,13 +117,12 @@ class SharingProblem:
         """Return the trees of queries that correspond to trees of bundles."""
         tree_of_window = np.empty(len(self.distinct[0]), np.int64)
         count = 0
-        for number, group in enumerate(groups):
+        for count, group in enumerate(groups, 1):
             for bundle in group:
-                tree_of_window[list(self.bundles[bundle])] = number
-            count = number + 1
+                tree_of_window[list(self.bundles[bundle])] = count
         tree = tree_of_window[self.distinct[1]]
         order = np.argsort(tree, kind="stable")
-        bounds = np.searchsorted(tree[order], np.arange(1, count))
+        bounds = np.searchsorted(tree[order], np.arange(2, count + 1))
         return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
 
     def bundles_of(self, trees: Trees) -> Groups:
@@ -143,16 +142,8 @@ class SharingProblem:
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
         """Return the cost of each tree, with its edges counted as exactly as possible."""
-        return np.array(
-            [
-                self._tree_cost(tuple(sorted(Counter(self._window_of[query] for query in tree).items())))
-                for tree in trees
-            ]
-        )
-
-    @cached_property
-    def _window_of(self) -> list[int]:
-        return list(self.distinct[1].tolist())
+        counts = (Counter(self.distinct[1][list(tree)].tolist()) for tree in trees)
+        return np.array([self._tree_cost(tuple(sorted(counted.items()))) for counted in counts])
 
     @cached_property
     def _tree_cost(self) -> Callable[[tuple[tuple[int, int], ...]], float]:
@@ -180,13 +171,8 @@ class SharingProblem:
         model = replace(self.model, tree_charge=self.union(self.bundle_edges).edges_per_second)
         problem = replace(self, model=model, once=self.model.events_per_second)
         # Another charge per tree changes neither the bundles nor their edges.
-        problem.__dict__.update(
-            distinct=self.distinct,
-            columns=self.columns,
-            edge_sets=self.edge_sets,
-            bundles=self.bundles,
-            counter=self.counter,
-        )
+        known = ("distinct", "columns", "edge_sets", "bundles", "counter")
+        problem.__dict__.update({name: getattr(self, name) for name in known})
         return problem
 
     def require_memory(self, tables: int = 1) -> None:

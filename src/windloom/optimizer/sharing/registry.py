@@ -21,8 +21,7 @@ from windloom.optimizer.sharing.weave_share import WeaveShare
 class Strategy(Protocol):
     """Partitions the queries of a problem into trees."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     def choose(self, problem: SharingProblem) -> Trees: ...
 

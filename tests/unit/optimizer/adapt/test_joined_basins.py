@@ -73,7 +73,7 @@ def test_the_order_of_strands_follows_rates_and_a_recorded_one_stays() -> None:
         fast: choices_of(basin.plan(at(basin, **{name: 1000.0 if name == fast else 1.0 for name in "stu"})))
         for fast in "stu"
     }
-    assert len({chosen.option("row order", "q", "") for chosen in found.values()}) > 1
+    assert len({chosen.options_of("row order")["q"] for chosen in found.values()}) > 1
     for fast, choices in found.items():
         for other in "stu":
             again = basin.plan(at(basin, **{name: 500.0 if name == other else 2.0 for name in "stu"}), choices)

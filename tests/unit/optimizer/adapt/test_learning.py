@@ -147,12 +147,12 @@ def test_a_switch_pays_if_it_saves_more_than_it_costs_while_the_stream_stays() -
 
 def test_what_switches_cost_is_learned() -> None:
     prices = Prices(1.0, 0.1).after(3.0, recompiles=True).after(-1.0, recompiles=False)
-    assert (prices.of(recompiles=True), prices.of(recompiles=False)) == (2.0, 0.05)
+    assert (prices.recompiling, prices.plain) == (2.0, 0.05)
 
 
 def test_to_go_back_to_what_spark_has_compiled_has_a_price_of_its_own() -> None:
     prices = Prices(1.0, 0.1, 0.4).after(0.0, recompiles=True, again=True)
-    assert (prices.of(recompiles=True, again=True), prices.of(recompiles=True)) == (0.2, 1.0)
+    assert (prices.again, prices.recompiling) == (0.2, 1.0)
     slow, fast = RoundCost(1.0), RoundCost(0.9)
     assert pays(slow, fast, Objective(), 3.0, prices, recompiles=True, again=True)
     assert not pays(slow, fast, Objective(), 3.0, prices, recompiles=True)
