@@ -31,7 +31,7 @@ def read_blocks(name: str, data: bytes) -> Iterator[Block]:
 
 
 def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:
-    """The same rows in fewer blocks: every shard makes its own blocks, and each block costs some calls."""
+    """Return the rows in fewer blocks: every shard makes its own blocks, and each block costs some calls."""
     waiting: dict[int, list[Block]] = {}
     for block in blocks:
         same = waiting.setdefault(block.shape, [])

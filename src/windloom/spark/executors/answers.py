@@ -161,7 +161,7 @@ class AnswerTotals:
 
 
 def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswers:
-    """The same rows as on the driver, whatever the number of shards; `cells` are rows of `intake.shards.shard_cells`.
+    """Return the rows that the driver would give, however many shards there are; `cells` are rows of `shard_cells`.
 
     One job makes and counts the rows.
     """
