@@ -164,7 +164,7 @@ def test_integer_times_out_of_range_are_refused(spark: SparkSession, placement: 
         loom.stream("s", frame_of(spark, [(1, 1), (tick, 2)], "t bigint, n int"), time="t", unit=unit)
         loom.query("q", "SELECT count(*) AS n FROM s [TUMBLE 1 minute]")
         with pytest.raises(WindloomError, match="without a usable time"):
-            loom.run(placement=placement)
+            loom.run(placement=placement, untimed="stop")
 
 
 def test_a_local_loom_leaves_the_settings_of_a_running_session_alone(spark: SparkSession) -> None:

@@ -298,7 +298,7 @@ def test_tuples_without_a_time_are_refused_with_their_number(spark: SparkSession
         },
     )
     with pytest.raises(WindloomError, match="stream 'events' has tuples without a usable time") as raised:
-        run(loom, intake, placement)
+        loom.run(intake=intake, placement=placement, untimed="stop")
     assert "in 300 of its rows" in raised.value.detail
 
 

@@ -104,7 +104,6 @@ ONLY_FOLLOWING = {
     "--trigger": "now",
     "--keep": "1 day",
     "--idle-after": "1 minute",
-    "--untimed": "skip",
     "--history": "trades=h",
     "--handover": "2026-01-05",
     "--files": "3",

@@ -320,7 +320,7 @@ def test_what_only_the_data_tell(
     loom.query("q", text.replace("…", WINDOW))
     cached = spark.sparkContext._jsc.getPersistentRDDs().size()
     capfd.readouterr()
-    error = refusal(lambda: loom.run(placement=placement, out=tmp_path / "deep" / "out"))
+    error = refusal(lambda: loom.run(placement=placement, out=tmp_path / "deep" / "out", untimed="stop"))
     assert error.message == message
     for fact in facts:
         assert fact in error.detail

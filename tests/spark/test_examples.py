@@ -167,14 +167,14 @@ def test_tuples_without_a_usable_time_are_refused_with_their_number(spark: Spark
     rows = "(1, 'a', 1L), (NULL, 'a', 2L), (NULL, 'b', 3L)"
     loom = woven(spark, rows, "SELECT k, sum(n) AS a FROM s [TUMBLE 10 seconds] WHERE n < 3 GROUP BY k")
     with pytest.raises(WindloomError, match="tuples without a usable time") as refused:
-        loom.run(placement="driver")
+        loom.run(placement="driver", untimed="stop")
     assert "in 2 of its rows" in refused.value.detail
 
     texts = Loom(spark)
     texts.stream("s", spark.sql("SELECT * FROM VALUES ('2026-01-01 00:00:00'), ('soon') AS t(ts)"), time="ts")
     texts.query("q", "SELECT count(*) AS n FROM s [TUMBLE 10 seconds]")
     with pytest.raises(WindloomError, match="tuples without a usable time") as refused:
-        texts.run(placement="driver")
+        texts.run(placement="driver", untimed="stop")
     assert "in 1 of its rows" in refused.value.detail
 
 

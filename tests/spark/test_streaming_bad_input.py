@@ -18,6 +18,7 @@ from support.trades import ROWS, STREAM, csv_text, trades
 from windloom import Loom, WindloomError
 from windloom.checkpoint.storage import watched
 from windloom.engine.handle import Handle
+from windloom.errors import WindloomWarning
 from windloom.language.catalog import parse_catalog
 from windloom.spark.sources.files import find_file_stream
 
@@ -171,10 +172,11 @@ def test_a_checkpoint_is_one_handles_and_one_catalogs(desk: Desk) -> None:
 
 def test_tuples_without_a_time_stop_the_stream_or_are_counted(desk: Desk, expected: list[Any]) -> None:
     put(desk.data, "000", [*ROWS, (None, "A", 1.0, 1), (None, "B", 1.0, 1)])
-    error = desk.fails()
+    error = desk.fails(untimed="stop")
     assert "tuples without a usable time" in error.message
     assert "in 2 of its rows" in error.detail
-    handle = desk.finishes(untimed="skip")
+    with pytest.warns(WindloomWarning, match="'trades': 2 rows are in no window"):
+        handle = desk.finishes()
     assert [progress.untimed for progress in handle.recent_progress] == [2, 0]
     assert rows(handle.arrow("q")) == expected
 

@@ -13,6 +13,7 @@ import click
 from windloom import __version__
 from windloom.cli.explain import explain, verify
 from windloom.cli.init import init
+from windloom.cli.options import saying_warnings
 from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.serve import serve
@@ -86,7 +87,8 @@ for command in (init, run, serve, explain, plan, verify, warm):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `windloom` command."""
     try:
-        code = cli.main(arguments, standalone_mode=False)
+        with saying_warnings():
+            code = cli.main(arguments, standalone_mode=False)
     except WindloomError as error:
         _complain(str(error))
         sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import WindloomError, WindloomWarning, near_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +72,12 @@ run_options = combined(
 )
 
 
+untimed_option = click.option(
+    "--untimed",
+    default=None,
+    metavar="skip|stop",
+    help="What rows without a usable time do: skip (they are in no window, and counted) or stop.",
+)
 objective_option = click.option(
     "--objective",
     default=None,
@@ -258,6 +265,23 @@ class _SinkOption(click.Option):
         from windloom.sinks.registry import sink_names
 
         return f"{'|'.join(name for name in sink_names() if name not in _WITHOUT_TARGET)}=TARGET"
+
+
+@contextmanager
+def saying_warnings(say: Progress = _say) -> Iterator[None]:
+    """Show warnings as lines for people."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, WindloomWarning):
+                say(f"warning: {message}")
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.simplefilter("always", WindloomWarning)
+        warnings.showwarning = show
+        yield
 
 
 #: Where the answers of a stream go besides --out, and how long a round waits for a sink.

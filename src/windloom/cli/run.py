@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +25,13 @@ from windloom.cli.options import (
     plan_options,
     read_objective,
     run_options,
+    saying_warnings,
     session_options,
     showing_progress,
     sink_choices,
     sink_options,
     take_plan_options,
+    untimed_option,
 )
 from windloom.cli.rounds import RoundLine, view_of
 from windloom.errors import WindloomError
@@ -75,7 +76,6 @@ follow_options = combined(
         "--handover", default=None, metavar="INSTANT", help="The instant up to which tuples come from the history."
     ),
     click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
-    click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
     click.option(
         "--idle-after",
         default=None,
@@ -158,7 +158,7 @@ class FollowOptions:
             )
         if checkpoint is None and out is not None:
             checkpoint = f"{out}/_checkpoint"
-        chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "skip", **others}
         chosen["placement"] = placement or "driver"
         chosen["adapt"], chosen["objective"] = not fixed_plan, read_objective(objective)
         StreamOptions.of(**chosen, snapshot_rounds=1)
@@ -213,29 +213,10 @@ def follow_streams(
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
             return
-        with view_of(as_json) as view, saying_warnings(view):
+        with view_of(as_json) as view, saying_warnings(view.say):
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
             wait_for_end(handle, stop, view)
     _conclude(handle, view, options, was_stopped=stop.is_set(), as_json=as_json)
-
-
-@contextmanager
-def saying_warnings(view: RoundLine) -> Iterator[None]:
-    """Show warnings as lines for people."""
-    from windloom.errors import WindloomWarning
-
-    with warnings.catch_warnings():
-        shown = warnings.showwarning
-
-        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, WindloomWarning):
-                view.say(f"warning: {message}")
-            else:
-                shown(message, category, *where, **more)
-
-        warnings.simplefilter("always", WindloomWarning)
-        warnings.showwarning = say
-        yield
 
 
 @contextmanager
@@ -302,6 +283,7 @@ def _latest(handle: Handle) -> list[str]:
 @data_options
 @click.option("--out", metavar="DIR", default=None, help="Write answers as Parquet into this new directory.")
 @click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
+@untimed_option
 @follow_options
 @plan_options
 @run_options
@@ -316,6 +298,7 @@ def run(
     relations: tuple[str, ...],
     out: str | None,
     placement: str | None,
+    untimed: str | None,
     follow: bool,
     cores: str,
     memory: str | None,
@@ -334,10 +317,11 @@ def run(
     """
     from windloom.sinks.parquet import check_empty
     from windloom.spark.executors.placement import check_placement
+    from windloom.spark.untimed import check_untimed
 
     plan = take_plan_options(following)
     if follow:
-        options = FollowOptions.of(streams, relations, out, placement, **following)
+        options = FollowOptions.of(streams, relations, out, placement, untimed=untimed, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
         return
     if given := next((name for name, value in following.items() if value), None):
@@ -348,7 +332,9 @@ def run(
             f"add --follow, or leave {option} out",
         )
     placement = placement or "auto"
+    untimed = untimed or "skip"
     check_placement(placement)
+    check_untimed(untimed)
     if out is not None:
         check_empty(Path(out))
     with showing_progress() as progress:
@@ -356,7 +342,7 @@ def run(
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
             return
-        results = loom.run(**plan, placement=placement, out=out, progress=progress)
+        results = loom.run(**plan, placement=placement, out=out, untimed=untimed, progress=progress)
     if as_json:
         click.echo(json.dumps({**results.stats.as_dict(), "out": out}))
         return

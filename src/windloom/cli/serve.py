@@ -16,13 +16,15 @@ from windloom.cli.options import (
     paths_of,
     plan_options,
     run_options,
+    saying_warnings,
     session_options,
     showing_progress,
     sink_options,
     take_plan_options,
+    untimed_option,
 )
 from windloom.cli.rounds import view_of
-from windloom.cli.run import BUDGET_OPTIONS, WITHOUT_OPTION, FollowOptions, saying_warnings, stop_signals, wait_for_end
+from windloom.cli.run import BUDGET_OPTIONS, WITHOUT_OPTION, FollowOptions, stop_signals, wait_for_end
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ _limit_options = combined(
 
 
 _stream_options = combined(
-    click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
+    untimed_option,
     click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
     *ADAPT_OPTIONS,
     *BUDGET_OPTIONS,
@@ -136,7 +138,7 @@ def serve(
     with place.open() as listening:
         loom, rejected = _load(catalog, options, (cores, memory, conf), strict=strict)
         rounds = Relay()
-        with stop_signals() as stop, view_of(as_json=False) as view, saying_warnings(view):
+        with stop_signals() as stop, view_of(as_json=False) as view, saying_warnings(view.say):
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
             with serving(handle, loom.streams, Path(out), rounds, place, listening, tokens, limits, rejected):

@@ -32,6 +32,7 @@ from windloom.spark.executors.shard_job import SparkShardJobs
 from windloom.spark.jobs import SparkBatchJobs, SparkRelationJobs
 from windloom.spark.scan import TooLargeError
 from windloom.spark.sources.files import LocalFiles
+from windloom.spark.untimed import Untimed, check_untimed
 from windloom.state.state import State
 from windloom.state.windows.landmark import timed_streams
 from windloom.weave.round_input import Watermarks
@@ -46,12 +47,15 @@ def run_batch(
     *,
     placement: str,
     shards: int | None,
+    untimed: str,
     out: Path | None,
     planning_seconds: float,
     progress: Callable[[str], None],
 ) -> Results:
     """Answer all queries of a plan: on the driver or, if that is asked for or the driver is too small, on executors."""
     check_placement(placement, shards)
+    check_untimed(untimed)
+    left_out = Untimed({stream.name: stream for stream in plan.streams}, untimed == "skip")
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
     asked = [planned.query for planned in plan.queries]
     with as_windloom_errors(streams, asked), ExitStack() as scope:
@@ -59,13 +63,13 @@ def run_batch(
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
-        batch = _Batch(spark, plan, relations, tables, store, planning_seconds, progress)
+        batch = _Batch(spark, plan, relations, tables, store, left_out, planning_seconds, progress)
         whole = RoundTuples(frames, ends=True)
         if placement != "executors":
             progress("taking in tuples")
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
             try:
-                return batch.on_driver(whole, SparkBatchJobs(limit, files))
+                return batch.on_driver(whole, SparkBatchJobs(limit, left_out, files))
             except TooLargeError as error:
                 progress(f"{error}: going on with executors")
         shards = shards or 2 * spark.sparkContext.defaultParallelism
@@ -82,6 +86,7 @@ class _Batch:
     relations: Relations
     tables: AnswerTables
     store: ParquetStore | None
+    untimed: Untimed
     planning_seconds: float
     progress: Callable[[str], None]
     held: HeldAnswers = field(default_factory=HeldAnswers)
@@ -114,9 +119,10 @@ class _Batch:
             if self.store is not None and outcome.wide is not None:
                 self.progress(f"writing {outcome.wide.totals.rows:,} rows")
 
-        jobs = SparkShardJobs(self.spark, {stream.name: stream for stream in timed_streams(self.plan)})
+        timed = {stream.name: stream for stream in timed_streams(self.plan)}
+        jobs = SparkShardJobs(self.spark, timed, self.untimed.skips)
         with ExitStack() as holding:  # until the results hold the answers, if they do
-            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, holding)
+            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, self.untimed, holding)
             done = self._loop(placement, Listeners(stepped)).run(whole)
             seconds = done.progress.seconds
             stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
@@ -130,7 +136,7 @@ class _Batch:
             return self._with_facts(results, done)
 
     def _with_facts(self, results: Results, done: CompletedRound) -> Results:
-        results.observed = done.outcome.observed
+        results.observed, results.untimed = done.outcome.observed, self._untimed_of(done)
         results.relations, results.versions = dict(self.relations.read), done.outcome.state.versions
         return results
 
@@ -149,6 +155,9 @@ class _Batch:
     def _watermarks(self) -> Watermarks:
         return Watermarks({stream.name: stream for stream in self.plan.streams}, perf_counter, None)
 
+    def _untimed_of(self, done: CompletedRound) -> dict[str, int]:
+        return {**done.outcome.untimed, **self.untimed.left_out}
+
     def _stats(self, done: CompletedRound, seconds: Mapping[str, float]) -> RunStats:
         counts = done.outcome.counts
         return RunStats(
@@ -157,6 +166,7 @@ class _Batch:
             results=done.made,
             late_partly=0,
             late_dropped=0,
+            untimed=sum(self._untimed_of(done).values()),
             queries=sum(1 for _ in self.plan.queries),
             trees=sum(1 for _ in self.plan.trees),
             strategy=self.plan.strategy,

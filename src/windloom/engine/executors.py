@@ -67,6 +67,7 @@ from windloom.spark.executors.answers import WideAnswers, hold_answers, with_row
 from windloom.spark.executors.shard_job import Gathered, SparkShardJobs
 from windloom.spark.executors.shards import ShardReport
 from windloom.spark.kept_tuples import TupleKeeper
+from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells
 from windloom.state.state import State
 from windloom.state.windows.lifecycle import Landmark
@@ -330,10 +331,16 @@ class HeldPlacement:
     logs_past = False
 
     def __init__(
-        self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, relations: Relations, scope: ExitStack
+        self,
+        jobs: SparkShardJobs,
+        shards: int,
+        watermarks: Watermarks,
+        relations: Relations,
+        untimed: Untimed,
+        scope: ExitStack,
     ) -> None:
         self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
-        self.relations = relations
+        self.relations, self._untimed = relations, untimed
         self._wide: WideAnswers | None = None
 
     def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
@@ -347,17 +354,17 @@ class HeldPlacement:
                 wide = hold_answers(given.told(round), given.taken.frame, self._shards)
                 wide = self._wide = self._with_rows(wide, round.plan, intake.frames)
         self._scope.callback(wide.unpersist)
-        return RoundLog(round.number, round.record.version, given.input)
+        return RoundLog(round.number, round.record.version, given.input, dict(given.taken.told.untimed))
 
     def step(self, round: Round, log: RoundLog, intake: RoundTuples, watch: Stopwatch) -> Outcome:
         assert self._wide is not None, "tuples are read before the step"
         counts = self._wide.totals.counts
         observed = observe(round.plan, round.state, log.input, counts)
-        return Outcome(State(versions=log.input.versions), 0, counts, observed, wide=self._wide)
+        return Outcome(State(versions=log.input.versions), 0, counts, observed, log.untimed, wide=self._wide)
 
     def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
         try:
-            return with_rows(wide, plan, frames)
+            return with_rows(wide, plan, frames, self._untimed)
         except BaseException:
             wide.unpersist()
             raise

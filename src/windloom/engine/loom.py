@@ -29,6 +29,7 @@ from windloom.plan.costs import SharingReport
 from windloom.plan.plan import Plan
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session import local_session
+from windloom.spark.untimed import warn_of_untimed
 from windloom.statistics.set_statistics import Ongoing
 
 if TYPE_CHECKING:
@@ -316,6 +317,7 @@ class Loom:
         fold: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
+        untimed: str = "skip",
         progress: Progress | None = None,
     ) -> Results:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
@@ -326,6 +328,8 @@ class Loom:
         side: "LAP" is none, "EAP" all, "EAP10" the first of two. `fold` says how the sides of joins are multiplied:
         "pairwise", "slice_matrix" or "recalculate".
         With `out`, the answers go to Parquet in that directory, block by block, and are not kept in memory.
+        Rows without a usable time are in no window, as in Spark: they are left out, counted in `results.stats`, and a
+        warning says how many there are. `untimed="stop"` refuses them.
         """
         from windloom.engine.batch import run_batch
 
@@ -343,10 +347,12 @@ class Loom:
             self._registry.files(),
             placement=placement,
             shards=shards,
+            untimed=untimed,
             out=None if out is None else Path(out),
             planning_seconds=perf_counter() - begun,
             progress=say,
         )
+        warn_of_untimed(self.streams, results.untimed, stacklevel=2)
         results.tables = dict(self._tables)
         self._last = results
         if self._learned.add(results):
@@ -372,7 +378,7 @@ class Loom:
         keep_tuples: str | timedelta | None = None,
         idle_after: str | timedelta | None = None,
         finish: bool = False,
-        untimed: str = "stop",
+        untimed: str = "skip",
         snapshot_rounds: int = 10,
         placement: str = "driver",
         shards: int | None = None,
@@ -400,7 +406,8 @@ class Loom:
         partials, for questions and later queries; `keep_tuples` is how long the tuples themselves are kept, from which
         any question can be answered. A stream that is silent for `idle_after` does not hold back queries that also read
         other streams. `finish` answers the windows that are still open when a stream with trigger availableNow has
-        ended. `untimed="skip"` leaves out tuples without a time, and counts them.
+        ended. Tuples without a usable time are left out and counted, and the first ones are warned of; with
+        `untimed="stop"`, the stream fails instead.
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.

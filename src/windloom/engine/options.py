@@ -16,10 +16,10 @@ from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.replan import AdaptOptions
 from windloom.rounds.schedules import DEFAULT_SCHEDULE, find_schedule
 from windloom.sinks.delivery import PATIENCE_SECONDS, duration_words
+from windloom.spark.untimed import check_untimed
 from windloom.statistics.set_statistics import GIVEN, Ongoing
 
 TRIGGERS = ("availableNow", "processingTime")
-UNTIMED = ("stop", "skip")
 _TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
 PLACEMENTS = ("driver", "executors")
 
@@ -27,7 +27,7 @@ PLACEMENTS = ("driver", "executors")
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
-    a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
+    a tuple without a usable time is left out and counted, or stops the stream. `placement` says where the step runs and
     the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already, or else
     twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for
     the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they are until
@@ -40,7 +40,7 @@ class StreamOptions:
     finish: bool = False
     idle_seconds: float | None = None
     keep_ticks: int = 0
-    untimed: str = "stop"
+    untimed: str = "skip"
     snapshot_rounds: int = 10
     placement: str = "driver"
     shards: int | None = None
@@ -79,12 +79,7 @@ class StreamOptions:
                 f"the trigger is {dict(trigger) or 'the default: whenever there is data'}",
                 'trigger={"availableNow": True}, or leave finish out',
             )
-        if untimed not in UNTIMED:
-            raise WindloomError(
-                f"unknown choice untimed={untimed!r}",
-                "it says what becomes of tuples without a usable time",
-                "use 'stop', or 'skip' to leave them out and count them",
-            )
+        check_untimed(untimed)
         if not _is_count(snapshot_rounds):
             raise WindloomError(
                 f"a snapshot cannot be taken every {snapshot_rounds!r} rounds",

@@ -41,13 +41,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """Figures of one run: `events` counts the tuples aggregated into partials, `results` the rows before any HAVING."""
+    """Figures of one run: `events` counts the tuples aggregated into partials, `results` the rows before any HAVING.
+
+    `untimed` counts rows without a usable time, which are in no window.
+    """
 
     events: int
     partials: int
     results: int
     late_partly: int
     late_dropped: int
+    untimed: int
     queries: int
     trees: int
     strategy: str
@@ -90,6 +94,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self.plan = plan
         self.stats = stats
         self.observed = RoundObserved()  # used to predict later plans
+        self.untimed: Mapping[str, int] = {}  # by stream, its rows without a usable time
         self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
         self.relations: Mapping[str, DataFrame] = {}  # the rows of these versions
         self.tables: Mapping[str, WideTable] = {}  # the wide tables that were declared

@@ -49,6 +49,7 @@ from windloom.plan.plan import Plan
 from windloom.rounds.choose import AnswerUnit
 from windloom.sinks.delivery import SinkWait
 from windloom.sinks.registry import SinkChoice, choose_sinks
+from windloom.sinks.round_rows import Outcome
 from windloom.sinks.sink import Sink, SinkPlace, check_query
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, SparkSession
@@ -62,6 +63,7 @@ from windloom.spark.rows.job import JobSessions
 from windloom.spark.rows.stored import SparkHistory, StoredTuples
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 from windloom.spark.sources.offsets import SparkOffsets
+from windloom.spark.untimed import warn_of_untimed
 from windloom.statistics.estimates import Estimates, Memory
 from windloom.weave.round_input import Watermarks
 
@@ -135,6 +137,7 @@ def start_stream(
             sink_patience=options.sink_seconds,
             scheduling=_scheduling(opened, queries, memory, options),
             listeners=Listeners(
+                stepped=partial(_warn_of_untimed, registry.streams, set()),
                 done=lambda done: handle.report(done),
                 waiting=lambda wait: None if waiting is None else waiting(wait),
             ),
@@ -160,6 +163,13 @@ def start_stream(
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
+
+
+def _warn_of_untimed(streams: Mapping[str, Stream], warned: set[str], outcome: Outcome) -> None:
+    """Warn once of each stream that has tuples without a time; later ones are counted in the progress of rounds."""
+    found = {name: tuples for name, tuples in outcome.untimed.items() if tuples and name not in warned}
+    warned.update(found)
+    warn_of_untimed(streams, found, stacklevel=2)
 
 
 def _adapting(

@@ -25,7 +25,8 @@ from windloom.plan.scans import WovenScan
 from windloom.spark.collect import collected
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 from windloom.spark.native import tick_sql
-from windloom.spark.projection import POSITION, projected, with_positions, without_time
+from windloom.spark.projection import POSITION, projected, with_positions
+from windloom.spark.untimed import Untimed
 from windloom.state.cells import number_groups
 from windloom.state.positions import Counting, PositionCounts, Positions, counted_scans, counting_of
 from windloom.state.state import State
@@ -44,18 +45,19 @@ class TakenRows:
     positions: Positions
 
 
-def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> ScanResult:
-    """Return the cells of a batch run, in which all tuples have a position."""
+def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame], untimed: Untimed) -> ScanResult:
+    """Return the cells of a batch run, in which all tuples that have a time have a position."""
     parts = []
     for scan in counted_scans(plan):
         stream = plan.stream(scan.stream)
         # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
         frame = with_positions(frames[scan.stream], stream, scan.counted_by or ())
+        missing = 0
         for table in collected(projected(scan, stream, frame), f"what is counted of stream '{stream.name}'"):
             table, ticks = timed_tuples(table)
-            if ticks.untimed:
-                raise without_time(stream, ticks.untimed)
+            missing += ticks.untimed
             parts.append(take_tuples(plan, scan, table))
+        untimed.add(stream.name, missing)
     return take_together(parts) if parts else ScanResult()
 
 

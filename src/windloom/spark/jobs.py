@@ -24,6 +24,7 @@ from windloom.spark.rows.job import batch_views, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.scan import RoundReading, ScanJobs, TooLargeError
 from windloom.spark.sources.files import LocalFiles, micro_batch_paths
+from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells
 from windloom.state.positions import Positions
 from windloom.state.state import State
@@ -108,13 +109,14 @@ class SparkBatchJobs(ScanJobs):
     """
 
     limit: int | None
+    untimed: Untimed
     files: Mapping[str, LocalFiles] = field(default_factory=dict)
 
     def reading(
         self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, *, keeps: bool
     ) -> AbstractContextManager[RoundReading]:
         timed = list(timed_streams(plan))
-        return nullcontext(RoundReading(timed=timed, limit=self.limit, files=self._paths, is_whole=True))
+        return nullcontext(RoundReading({}, timed, self.untimed.skips, self.limit, self._paths, is_whole=True))
 
     def _paths(self, stream: str) -> list[str] | None:
         files = self.files.get(stream)
@@ -123,17 +125,17 @@ class SparkBatchJobs(ScanJobs):
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
-        return TakenRows(take_all_rows(plan, frames), Positions())
+        return TakenRows(take_all_rows(plan, frames, self.untimed), Positions())
 
     def row_summaries(
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame], kept: TupleStores
     ) -> dict[str, Cells]:
-        return row_summaries(plan, asked, batch_views(plan, frames, asked))
+        return row_summaries(plan, asked, batch_views(plan, frames, asked, self.untimed))
 
     def row_blocks(
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame], kept: TupleStores
     ) -> Iterator[Block]:
-        yield from row_blocks(plan, asked, batch_views(plan, frames, asked))
+        yield from row_blocks(plan, asked, batch_views(plan, frames, asked, self.untimed))
 
 
 @dataclass(frozen=True, slots=True)

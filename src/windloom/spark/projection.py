@@ -15,11 +15,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window as Over
 
-from windloom.errors import WindloomError
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.plan.scans import WovenScan
-from windloom.spark.native import has_time_sql, signature_sql, tick_sql
+from windloom.spark.native import signature_sql, tick_sql
 from windloom.weave.weave import Ticks
 
 #: The name of the column of positions.
@@ -57,15 +56,6 @@ def _span_sql(stream: Stream) -> tuple[str, ...]:
     tick = tick_sql(stream)
     counts = f"count({tick}) AS tuples", f"count(*) - count({tick}) AS untimed"
     return f"min({tick}) AS first", f"max({tick}) AS last", *counts
-
-
-def without_time(stream: Stream, tuples: int) -> WindloomError:
-    return WindloomError(
-        f"stream '{stream.name}' has tuples without a usable time",
-        f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
-        f" in {tuples:,} of its rows",
-        f'filter them out before loom.stream(…), for example df.where("{has_time_sql(stream)}")',
-    )
 
 
 def with_positions(frame: DataFrame, stream: Stream, keys: Sequence[Expression]) -> DataFrame:

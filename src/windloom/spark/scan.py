@@ -20,8 +20,9 @@ from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.spark.collect import FetchResult, collected
 from windloom.spark.kept_tuples import RoundFiles, TupleKeeper, kept_beside
 from windloom.spark.native import partials_frame, timed_partials
-from windloom.spark.projection import Clock, clock, projected, without_time
+from windloom.spark.projection import Clock, clock, projected
 from windloom.spark.relations import RoundFrames
+from windloom.spark.untimed import without_time
 from windloom.state.frontiers import ON_TIME, LateBounds
 from windloom.state.state import State
 from windloom.weave.files import file_portions, file_tuples, whole_tuples

@@ -17,7 +17,7 @@ def options(**given: Any) -> StreamOptions:
         "finish": False,
         "idle_after": None,
         "keep": None,
-        "untimed": "stop",
+        "untimed": "skip",
         "snapshot_rounds": 10,
     }
     return StreamOptions.of(None, **usual, **given)

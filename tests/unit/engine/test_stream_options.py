@@ -17,7 +17,7 @@ DEFAULTS: dict[str, Any] = {
     "finish": False,
     "idle_after": None,
     "keep": None,
-    "untimed": "stop",
+    "untimed": "skip",
     "snapshot_rounds": 10,
 }
 

@@ -34,6 +34,7 @@ from windloom.spark.executors.shard_job import spread
 from windloom.spark.frames import arrow_frame, finish, quoted, slot_names
 from windloom.spark.native import instant_sql
 from windloom.spark.rows.job import TupleViews, batch_views, rows_sql
+from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells
 from windloom.state.state import State
 from windloom.state.tuple_store import ReportedWindows, RowSpan
@@ -286,12 +287,12 @@ def _kinds(shape: Shape) -> list[DataType]:
 # Row queries of a batch run on executors: Spark makes their rows and holds them with all other answers.
 
 
-def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
+def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame], untimed: Untimed) -> WideAnswers:
     """Return all answers, including those of row queries, which one more job makes and counts."""
     if not plan.rows:
         return wide
     asked = [ReportedWindows(planned, RowSpan()) for planned in plan.rows]
-    views = batch_views(plan, frames, asked)
+    views = batch_views(plan, frames, asked, untimed)
     rows = views.analysed(" UNION ALL ".join(_wide_sql(wide, asked_rows, views) for asked_rows in asked)).persist()
     totals = replace(wide.totals, rows=wide.totals.rows + rows.count())
     return replace(wide, frame=wide.frame.unionAll(rows), persisted=(*wide.persisted, rows), totals=totals)

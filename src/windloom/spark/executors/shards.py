@@ -25,8 +25,9 @@ from windloom.plan.sharding import sharding_of
 from windloom.spark.frames import union_all
 from windloom.spark.kept_tuples import TupleKeeper, keep_by_spark, keeping_scan
 from windloom.spark.native import partials_frame, timed_partials
-from windloom.spark.projection import clock, projected, with_positions, without_time
+from windloom.spark.projection import clock, projected, with_positions
 from windloom.spark.scan import bases_unread, counted_events
+from windloom.spark.untimed import without_time
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
 from windloom.weave.round_input import ScanResult, take_partials, take_together, take_tuples
 from windloom.weave.weave import ScanCounts, Ticks, timed_tuples
@@ -89,19 +90,21 @@ def shard_cells(
 def told(plan: Plan, frame: DataFrame) -> ShardReport:
     """What the tasks saw; found by one job, which also fills the frame if it is persisted."""
     ticks: dict[str, Ticks] = {}
+    untimed: dict[int, int] = {}  # by scan: each scan of a stream has seen the same ones
     behind: dict[int, list[LateTuples]] = {}
     scanned: dict[int, ScanCounts] = {}
     for row in frame.where(F.col("shard") == TOLD).collect():
         scan, about, seen, late = plan.scans[row["scan"]], *_read_told(row["cells"])
         if plan.base_of(scan.stream) == scan.stream:  # an enriched stream has no clock of its own
             ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
+            untimed[scan.number] = untimed.get(scan.number, 0) + about.untimed
         scanned[scan.number] = scanned.get(scan.number, ScanCounts()) + seen
         if late is not None:
             behind.setdefault(scan.number, []).append(late)
     return ShardReport(
         {name: tick.last for name, tick in ticks.items() if tick.last is not None},
         {name: tick.first for name, tick in ticks.items() if tick.first is not None},
-        {name: tick.untimed for name, tick in ticks.items() if tick.untimed},
+        {plan.scans[number].stream: tuples for number, tuples in untimed.items() if tuples},
         {number: join_behind(found) for number, found in behind.items()},
         scanned,
         counted_events(plan, scanned, {}),

@@ -32,9 +32,9 @@ from windloom.plan.plan import Plan
 from windloom.spark.collect import collected, estimated_bytes
 from windloom.spark.frames import arrow_frame, slot_names
 from windloom.spark.native import instant_sql, tick_sql
-from windloom.spark.projection import without_time
 from windloom.spark.rows.lifetimes import answers_sql, lifetimes_sql, partials_sql
 from windloom.spark.rows.sql import RowQuestion, ends_sql
+from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells, merge_all
 from windloom.state.tuple_store import ReportedWindows
 
@@ -177,8 +177,10 @@ class JobSessions:
         self._sessions = {}
 
 
-def batch_views(plan: Plan, frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows]) -> TupleViews:
-    """Return views of all tuples; raise if a tuple has no time."""
+def batch_views(
+    plan: Plan, frames: Mapping[str, DataFrame], asked: Sequence[ReportedWindows], untimed: Untimed
+) -> TupleViews:
+    """Return views of all tuples that have a time."""
     streams = {stream.name: stream for stream in plan.streams}
     wanted: dict[str, set[str]] = {}
     for asked_rows in asked:
@@ -193,15 +195,13 @@ def batch_views(plan: Plan, frames: Mapping[str, DataFrame], asked: Sequence[Rep
         session = JobSessions(session).of(is_few=True)
     for name in wanted:
         if fetched is None:
-            untimed = F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")
-            count = int(frames[name].select(untimed).collect()[0]["n"])
+            missing = F.expr(f"count_if({tick_sql(streams[name])} IS NULL)").alias("n")
+            untimed.add(name, int(frames[name].select(missing).collect()[0]["n"]))
         else:
-            count = fetched[name].column(TICK).null_count
-        if count:
-            raise without_time(streams[name], count)
-        if fetched is not None:
+            untimed.add(name, fetched[name].column(TICK).null_count)
             ddl = ", ".join(f"{Expression.of_column(column).sql} {kind}" for column, kind in tuples[name].dtypes)
             tuples[name] = arrow_frame(session, fetched[name], ddl).coalesce(1)
+        tuples[name] = tuples[name].where(f"{TICK} IS NOT NULL")
     return TupleViews(
         session, lambda strand, begin, end: (strand.stream, lambda: tuples[strand.stream]), has_rounds=False
     )

@@ -1,0 +1,26 @@
+"""The first day at work on the command line: each test begins where a user of PySpark began."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from support.command import Command
+from support.trades import ROWS, csv_text
+
+
+def test_rows_without_a_time_are_counted_in_one_line(
+    windloom: Command, refused: Callable[..., str], desk: Path
+) -> None:
+    text = csv_text(ROWS[:20]) + ",A,1.0,1\n,B,2.0,2\n"
+    (desk / "trades.csv").write_text(text, encoding="utf-8")
+    given = ("run", desk / "desk.cql", "--stream", f"trades={desk / 'trades.csv'}")
+    outcome = windloom(*given, "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["untimed"] == 2
+    (said,) = (line for line in outcome.err.splitlines() if "warning" in line)
+    assert said.startswith("… warning: stream 'trades': 2 rows are in no window, because the time is NULL")
+    assert windloom("verify", *given[1:]).code == 0
+    assert "in 2 of its rows" in refused(*given, "--untimed", "stop")
+    assert "unknown choice untimed='drop'" in refused(*given, "--untimed", "drop")

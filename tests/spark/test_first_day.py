@@ -1,0 +1,104 @@
+"""The first day at work of a user of PySpark, with own data: each test begins where such a user began."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.files import follow, put
+from support.trades import ROWS, WINDOW, trades
+from windloom import Loom, WindloomError
+from windloom.errors import WindloomWarning
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOW = {"availableNow": True}
+KEY = [("window_start", "ascending"), ("symbol", "ascending")]
+#: Every fifth time is not known.
+HOLEY = [(None if i % 5 == 2 else ts, *rest) for i, (ts, *rest) in enumerate(ROWS)]
+#: One query per way in which tuples come to windows.
+ASKED = {
+    "flow": f"SELECT symbol, sum(volume) AS v, count(*) AS n {WINDOW} GROUP BY symbol",
+    "large": f"SELECT symbol, max(price) AS m {WINDOW} WHERE volume > 12 GROUP BY symbol",
+    "distinct": f"SELECT count(DISTINCT symbol) AS d {WINDOW}",
+    "counted": "SELECT sum(volume) AS v FROM trades [ROWS 5 SLIDE 2]",
+    "busy": "SELECT symbol, count(*) AS n FROM trades [SESSION GAP 20 seconds] GROUP BY symbol",
+    "ever": "SELECT symbol, sum(volume) AS v FROM trades [LANDMARK SLIDE 1 minute] GROUP BY symbol",
+    "pairs": "SELECT a.symbol, count(*) AS n FROM trades [RANGE 30 s SLIDE 10 s] a JOIN trades [RANGE 20 s] b"
+    " ON a.symbol = b.symbol GROUP BY a.symbol",
+    "rows": "SELECT RSTREAM symbol, volume FROM trades [RANGE 30 s SLIDE 30 s]",
+}
+
+
+def asking(loom: Loom, queries: dict[str, str] = ASKED) -> Loom:
+    for name, text in queries.items():
+        loom.query(name, text)
+    return loom
+
+
+# ---- rows without a time ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_row_without_a_time_is_in_no_window_as_in_spark(spark: SparkSession, placement: str) -> None:
+    loom = Loom(spark)
+    loom.stream("trades", trades(spark, HOLEY), time="ts")
+    asking(loom)
+    with pytest.warns(WindloomWarning) as said:
+        results = loom.run(placement=placement)
+    assert [str(warning.message) for warning in said] == [
+        "stream 'trades': 6 rows are in no window, because the time is NULL, unreadable or out of range (column 'ts',"
+        " timestamp); untimed='stop' (--untimed stop) refuses such rows"
+    ]
+    assert results.stats.untimed == 6
+    for name in ASKED:
+        assert results.arrow(name).num_rows > 0, name
+        assert loom.verify(name, results), name
+
+
+def test_rows_without_a_time_of_a_file_are_left_out_too(spark: SparkSession, tmp_path: Path) -> None:
+    trades(spark, HOLEY).coalesce(1).write.parquet(str(tmp_path / "trades"))
+    loom = Loom(spark)
+    loom.stream("trades", spark.read.parquet(str(tmp_path / "trades")), time="ts")
+    asking(loom, {name: ASKED[name] for name in ("flow", "large")})
+    for intake in ("woven", "native"):
+        with pytest.warns(WindloomWarning, match="'trades': 6 rows are in no window"):
+            results = loom.run(intake=intake, out=tmp_path / intake)
+        assert loom.verify("flow", results)
+
+
+def test_whoever_wants_every_row_in_a_window_says_stop(spark: SparkSession) -> None:
+    for queries in (ASKED, {"rows": ASKED["rows"]}, {"counted": ASKED["counted"]}):
+        loom = Loom(spark)
+        loom.stream("trades", trades(spark, HOLEY), time="ts")
+        asking(loom, queries)
+        with pytest.raises(WindloomError, match="stream 'trades' has tuples without a usable time") as refused:
+            loom.run(untimed="stop")
+        assert "in 6 of its rows" in refused.value.detail
+        assert "untimed='skip'" in refused.value.hint
+    with pytest.raises(WindloomError, match="unknown choice untimed='drop'"):
+        loom.run(untimed="drop")
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_stream_goes_on_without_rows_that_have_no_time(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+    put(tmp_path / "in", "000", HOLEY[:15])
+    put(tmp_path / "in", "001", HOLEY[15:])
+    loom, batch = Loom(spark), Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    batch.stream("trades", trades(spark, [row for row in HOLEY if row[0] is not None]), time="ts")
+    for each in (loom, batch):
+        each.query("flow", ASKED["flow"])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        handle = loom.start("memory", trigger=NOW, finish=True, placement=placement)
+        assert handle.await_termination(300)
+    told = [str(warning.message) for warning in said if warning.category is WindloomWarning]
+    assert len(told) == 1, "later rounds are counted, and not told"
+    assert told[0].startswith("stream 'trades': 3 rows are in no window")
+    assert [progress.untimed for progress in handle.recent_progress] == [3, 3, 0]
+    assert handle.arrow("flow").sort_by(KEY) == batch.run().arrow("flow").sort_by(KEY)
