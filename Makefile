@@ -47,7 +47,7 @@ dist: setup ## wheel and sdist, in dist
 lock: setup ## pin every dependency again; ARGS=--upgrade moves to the newest versions
 	@$(BIN)/python -m pip install --quiet 'pip-tools>=7.5'
 	@$(COMPILE) --build-deps-for editable --only-build-deps -o requirements-build.lock pyproject.toml
-	@$(COMPILE) --extra dev --extra docs --extra serve --extra delta --extra postgres -o requirements.lock pyproject.toml
+	@$(COMPILE) --extra dev --extra docs --extra serve --extra delta --extra postgres --extra cluster -o requirements.lock pyproject.toml
 	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 		print(*extras['java'], sep='\n')" | $(COMPILE) -o requirements-java.lock -
 
