@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.files import follow, put
-from support.trades import ROWS, WINDOW, trades
+from support.trades import ROWS, STREAM, WINDOW, trades
 from windloom import Loom, WindloomError
 from windloom.errors import WindloomWarning
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 NOW = {"availableNow": True}
 KEY = [("window_start", "ascending"), ("symbol", "ascending")]
@@ -102,3 +102,49 @@ def test_a_stream_goes_on_without_rows_that_have_no_time(spark: SparkSession, tm
     assert told[0].startswith("stream 'trades': 3 rows are in no window")
     assert [progress.untimed for progress in handle.recent_progress] == [3, 3, 0]
     assert handle.arrow("flow").sort_by(KEY) == batch.run().arrow("flow").sort_by(KEY)
+
+
+# ---- withWatermark ---------------------------------------------------------------------------------------------------
+
+
+def test_the_delay_of_with_watermark_is_adopted(spark: SparkSession, tmp_path: Path) -> None:
+    late = [*ROWS[:20], *((ROWS[i][0], "A", 1.0, 100) for i in range(5))]  # the last ones come two minutes late
+    put(tmp_path / "in", "000", late[:20])
+    put(tmp_path / "in", "001", late[20:])
+    frame = follow(spark, tmp_path / "in").withWatermark("ts", "16 minutes")
+    loom, batch = Loom(spark), Loom(spark)
+    assert loom.stream("trades", frame).delay_ticks == 16 * 60 * 1_000_000, "the event time is adopted, too"
+    batch.stream("trades", trades(spark, late), time="ts")
+    for each in (loom, batch):
+        each.query("flow", ASKED["flow"])
+    handle = loom.start("memory", trigger=NOW, finish=True)
+    assert handle.await_termination(300)
+    assert [progress.late_dropped for progress in handle.recent_progress] == [0, 0, 0]
+    assert handle.arrow("flow").sort_by(KEY) == batch.run().arrow("flow").sort_by(KEY)
+
+
+def test_two_delays_that_differ_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    plain = follow(spark, tmp_path / "in")
+    marked = plain.withWatermark("ts", "16 minutes")
+    catalog = tmp_path / "trades.cql"
+    catalog.write_text(STREAM, encoding="utf-8")
+
+    def delay_of(frame: DataFrame, delay: str | None = None, *, declared: bool = False) -> int:
+        loom = Loom(spark)
+        if declared:
+            loom.load(catalog)
+        return loom.stream("trades", frame, time="ts", delay=delay).delay_ticks // 1_000_000
+
+    assert delay_of(marked.withColumnRenamed("ts", "t").withColumnRenamed("t", "ts")) == 960
+    assert delay_of(marked, "5 seconds") == 5, "what is said here holds"
+    assert delay_of(plain, declared=True) == 10
+    assert delay_of(plain.withWatermark("ts", "10 seconds"), declared=True) == 10
+    assert delay_of(trades(spark).withWatermark("ts", "1 minute")) == 0, "Spark ignores watermarks of batch data"
+    twice = plain.withWatermark("ts", "1 minute").union(marked)
+    for frame, declared in ((twice, False), (marked.withWatermark("ts", "1 minute"), False), (marked, True)):
+        with pytest.raises(WindloomError, match="stream 'trades' has two delays for 'ts'") as refused:
+            delay_of(frame, declared=declared)
+        assert "16 minutes" in refused.value.detail
+        assert refused.value.hint.endswith("or say which holds: delay='16 minutes'")
+    with pytest.warns(WindloomWarning, match=r"withWatermark\('at', '16 minutes'\) is not for its event time, 'ts'"):
+        assert delay_of(marked.withColumnRenamed("ts", "at").selectExpr("at", "at + INTERVAL 1 hour AS ts")) == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windloom.errors import WindloomError, near_names
+from windloom.errors import WindloomError, WindloomWarning, near_names
 from windloom.model.clauses import USUAL_PRIORITY, Urgency
 from windloom.model.expression import Expression
 from windloom.model.stream import Relation, Stream
@@ -17,6 +18,7 @@ from windloom.model.types import DataType, TypeKind
 from windloom.spark.api import DataFrame
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import column_types
+from windloom.spark.sources.watermarks import watermarked_columns, watermarks_in
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
@@ -37,15 +39,49 @@ def make_stream(
     check_columns(f"stream '{name}'", frame, declared)
     if declared is not None:
         frame = match_declaration(declared, frame)
-    columns = column_types(frame)
+    columns, watermarks = column_types(frame), watermarked_columns(frame)
+    if time is None and declared is None and len(watermarks) == 1:
+        (time,) = watermarks
     column = _time_column(name, columns, time, declared)
     if declared is not None:
         if unit is None and column.lower() == declared.time.lower():
             unit = declared.time_unit
         rate = declared.events_per_second if rate is None else rate
     _check_time(name, column, columns[column], unit)
-    delay_ticks = _delay(name, delay) if delay is not None else (declared.delay_ticks if declared else 0)
+    if delay is not None:
+        delay_ticks = _delay(name, delay)
+    else:
+        delay_ticks = _delay_of_frame(name, column, watermarks, frame, declared.delay_ticks if declared else 0)
     return Stream(name, columns, column, delay_ticks, unit, rate), frame
+
+
+def _delay_of_frame(
+    name: str, column: str, watermarks: Mapping[str, int], frame: DataFrame, declared_ticks: int
+) -> int:
+    """Return the delay of the catalog or of `withWatermark`, which must not differ; 0 if there is neither."""
+    if column not in watermarks:
+        for other, ticks in watermarks.items():
+            warnings.warn(
+                f"stream '{name}': withWatermark('{other}', '{format_duration(ticks)}') is not for its event time,"
+                f" '{column}', whose delay is {format_duration(declared_ticks)}; delay=… changes it",
+                WindloomWarning,
+                stacklevel=5,
+            )
+        return declared_ticks
+    ticks = watermarks[column]
+    found = watermarks_in(frame)
+    names = {other for other, delay in found if delay == ticks}  # the column may have been renamed since
+    delays = sorted({delay for other, delay in found if other in names} | {ticks})
+    facts = [f"withWatermark says {' and '.join(map(format_duration, delays))}"]
+    if declared_ticks:
+        facts.append(f"the catalog says {format_duration(declared_ticks)}")
+    if len({*delays, declared_ticks or ticks}) > 1:
+        raise WindloomError(
+            f"stream '{name}' has two delays for '{column}'",
+            "; ".join(facts),
+            f"leave one of them out, or say which holds: delay='{format_duration(max(*delays, declared_ticks))}'",
+        )
+    return ticks
 
 
 def _delay(name: str, delay: str | timedelta) -> int:

@@ -93,7 +93,7 @@ class Loom:
 
         `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` is how late
         tuples may come, `rate` how many come per second; the plan uses both. Settings of the stream in a loaded catalog
-        apply unless they are given here.
+        apply unless they are given here, and so do the column and the delay of `df.withWatermark`.
         """
         stream = self._registry.add_stream(name, df, time, delay, unit, rate)
         self._changed()
