@@ -20,9 +20,8 @@ from pyspark.sql import SparkSession
 from bench.measure import Outcome
 from bench.sessions import session
 from bench.streams import NOW, WARM, followed, round_files
-from bench.workloads import PER_SECOND, SELECT
+from bench.workloads import PER_SECOND, SELECT, divisor_queries
 from windloom import Loom
-from windloom.optimizer.workloads import divisor_queries
 from windloom.service.app import serving
 from windloom.service.server import Place
 from windloom.service.service import Limits, Relay

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from bench.churn import churn
 from bench.measure import Outcome, cpu_seconds, seconds
 from bench.sessions import session
-from bench.workloads import PER_SECOND, SELECT
+from bench.workloads import PER_SECOND, SELECT, divisor_queries
 from windloom import Loom
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.logs import RoundLog
@@ -31,7 +31,7 @@ from windloom.language.select import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.optimizer.workloads import divisor_queries, divisor_windows
+from windloom.optimizer.workloads import divisor_windows
 from windloom.plan.scans import NativeScan
 from windloom.rounds.step import step
 from windloom.spark.sources.read import synthetic_trades

@@ -16,7 +16,7 @@ from bench.measure import Outcome, paired, resident_bytes, seconds, watching_mem
 from bench.plans import PLANS
 from bench.sessions import session
 from windloom import Loom
-from windloom.optimizer.workloads import divisor_queries
+from windloom.optimizer.workloads import divisor_windows
 from windloom.spark.sources.read import synthetic_trades
 from windloom.spark.verify.verify import time_spark_window
 
@@ -24,6 +24,23 @@ EVENTS = 10_000_000
 PER_SECOND = 1_000
 SELECT = "sum(price) AS total, max(price) AS high"
 MIB = 1 << 20
+
+
+def divisor_queries(
+    queries: int,
+    select: str,
+    stream: str,
+    group_by: str = "",
+    longest_slide: int = 1000,
+    most_overlap: int = 50,
+    seed: int = 1,
+) -> Iterator[tuple[str, str]]:
+    """(name, CQL text) of such queries; `select` is the list of aggregates."""
+    head = f"{group_by}, {select}" if group_by else select
+    tail = f" GROUP BY {group_by}" if group_by else ""
+    for i, (length, slide) in enumerate(divisor_windows(queries, longest_slide, most_overlap, seed)):
+        text = f"SELECT {head} FROM {stream} [RANGE {length} seconds SLIDE {slide} seconds]{tail}"
+        yield f"q{i:04d}_r{length}_s{slide}", text
 
 
 @contextmanager

@@ -32,8 +32,8 @@ from windloom.plan.scans import NativeScan
 from windloom.rounds.step import step
 from windloom.state.frontiers import all_closed
 from windloom.state.state import State
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.set_statistics import SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import Mean, SetEstimate, SetIdentity
 from windloom.weave.round_input import RoundInput, take_partials
 from windloom_tools.demo.bars import bar_chart
 

@@ -32,8 +32,9 @@ from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
 from support.row_rounds import RowRounds, row_rounds
 from windloom.checkpoint.state_codec import decode, encode
-from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.optimizer.sharing.registry import STRATEGIES
 from windloom.optimizer.stages import PlanOptions
 from windloom.plan.plan import Plan

@@ -14,8 +14,9 @@ from support.compare import assert_equal_answers, assert_equal_rows
 from support.drawing import examples
 from support.rounds import Round, Run, changed_queries, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.checkpoint.state_codec import decode, encode
-from windloom.model import Aggregate, CumulateWindow, Expression, LandmarkWindow, Query, TimeWindow
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.optimizer.sharing.registry import STRATEGIES
 from windloom.optimizer.stages import PlanOptions
 from windloom.rounds.lateness import LateCount, Lateness

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from windloom.model import (
     Aggregate,
-    CumulateWindow,
     DataType,
     Expression,
     ExpressionKey,
@@ -23,6 +22,7 @@ from windloom.model import (
     Window,
     WindowedStream,
 )
+from windloom.model.windows.cumulate import CumulateWindow
 
 COLUMNS = {
     "tick": DataType.parse("bigint"),

@@ -14,7 +14,6 @@ from support.rounds import renamed
 from windloom.engine.budget import Scheduling
 from windloom.model import (
     Aggregate,
-    CumulateWindow,
     Expression,
     LandmarkWindow,
     Query,
@@ -22,6 +21,7 @@ from windloom.model import (
     SessionWindow,
     TimeWindow,
 )
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.sinks.registry import choose_sinks, sink
 from windloom.state.state import State
 

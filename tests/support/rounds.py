@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
 from support.native import taken_of_plan
-from windloom.model import CumulateWindow, LandmarkWindow, Query, Window
+from windloom.model import LandmarkWindow, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.plan import Plan

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 from windloom.model.stream import Version
 from windloom.plan.costs import Choices, TreeChoice
 from windloom.state.tuple_store import Coverage, TupleFile
-from windloom.statistics.estimates import Mean
-from windloom.statistics.observations import KeyHistogram, LinkEstimate, LinkRound, SetRound
-from windloom.statistics.set_statistics import Ongoing, Origin, SetIdentity
+from windloom.statistics.observations import KeyHistogram, LinkEstimate, LinkRound
+from windloom.statistics.set_statistics import Mean, Ongoing, Origin, SetIdentity, SetRound
 
 if TYPE_CHECKING:
     from windloom.optimizer.adapt.replan import AdaptCounts

@@ -11,7 +11,6 @@ from windloom.model.stream import EnrichedStream, Enrichment, JoinKind, Relation
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.model.windows import (
-    CumulateWindow,
     LandmarkWindow,
     RowsWindow,
     SessionWindow,
@@ -23,7 +22,6 @@ from windloom.model.windows import (
 __all__ = [
     "Aggregate",
     "Component",
-    "CumulateWindow",
     "DataType",
     "Emission",
     "Emits",

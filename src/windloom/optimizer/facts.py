@@ -12,7 +12,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.plan.plan import Plan
 from windloom.plan.rows import StrandRate
-from windloom.statistics.estimates import Estimates, Mean
+from windloom.statistics.estimates import Estimates
 from windloom.statistics.set_statistics import (
     ASSUMED,
     DEFAULT_GROUPS,
@@ -20,6 +20,7 @@ from windloom.statistics.set_statistics import (
     DEFAULT_SELECTIVITY,
     GIVEN,
     MOST_SIGNATURES,
+    Mean,
     Ongoing,
     Origin,
     Origins,
@@ -80,14 +81,13 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: PlanningFact
         max(rate, LEAST) * share,
         max(groups, 1.0),
         length,
-        regularity=0.0 if set_estimate is None else set_estimate.regularity,
-        spread=1.0 if set_estimate is None else set_estimate.spread,
         selectivity=share,
         conditions={} if seen is None else seen.conditions,
         signatures=MOST_SIGNATURES if seen is None else seen.signatures,
         is_ongoing=known.ongoing is not None,
         origins=Origins(of_rate, of_share, of_groups, of_length, of_evenness),
     )
+    statistics = statistics if set_estimate is None else set_estimate.shown_in(statistics)
     counted_by = queries[0].window.counted_by
     statistics = statistics if counted_by is None else statistics.of_positions(bool(counted_by))
     if known.ongoing is None:

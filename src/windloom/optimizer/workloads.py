@@ -1,4 +1,4 @@
-"""The workloads of the papers, seeded: many windows over one stream, as windows or as query texts."""
+"""The workloads of the papers, seeded: many windows over one stream."""
 
 from __future__ import annotations
 
@@ -30,23 +30,6 @@ def divisor_windows(
     for _ in range(queries):
         slide = rng.choice(slides)
         yield slide * rng.randint(1, most_overlap), slide
-
-
-def divisor_queries(
-    queries: int,
-    select: str,
-    stream: str,
-    group_by: str = "",
-    longest_slide: int = 1000,
-    most_overlap: int = 50,
-    seed: int = 1,
-) -> Iterator[tuple[str, str]]:
-    """(name, CQL text) of such queries; `select` is the list of aggregates."""
-    head = f"{group_by}, {select}" if group_by else select
-    tail = f" GROUP BY {group_by}" if group_by else ""
-    for i, (length, slide) in enumerate(divisor_windows(queries, longest_slide, most_overlap, seed)):
-        text = f"SELECT {head} FROM {stream} [RANGE {length} seconds SLIDE {slide} seconds]{tail}"
-        yield f"q{i:04d}_r{length}_s{slide}", text
 
 
 def divisors_workload(

@@ -9,7 +9,8 @@ from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import NativeScan
 from windloom.rounds.step import StepCounts
 from windloom.state.state import State
-from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
+from windloom.statistics.observations import RoundObserved, StreamRound
+from windloom.statistics.set_statistics import SetRound
 from windloom.weave.round_input import RoundInput
 from windloom.weave.weave import ScanCounts
 

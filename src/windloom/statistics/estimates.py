@@ -7,17 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from windloom.statistics.observations import LinkEstimate, RoundObserved, SetRound, StreamRound
-from windloom.statistics.set_statistics import SetIdentity
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 if that is uncertain."""
-
-    value: float
-    rounds: int
-    trend: float = 0.0
+from windloom.statistics.observations import LinkEstimate, RoundObserved, StreamRound
+from windloom.statistics.set_statistics import Mean, SetEstimate, SetIdentity, SetRound, weighed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +24,6 @@ class StreamEstimate:
     round: Mean | None
     conditions: Mapping[str, float] = field(default_factory=dict)
     signatures: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class SetEstimate:
-    """The estimated figures of a set.
-
-    `selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
-
-    For `regularity` and `spread`, see `Statistics`.
-    """
-
-    selectivity: Mean
-    groups: Mean
-    cells: Mean
-    regularity: float = 0.0
-    spread: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +160,8 @@ class Memory:
         """Return the estimated rate of one stream."""
         rounds = self._streams.get(stream, ())
         weights = self._counting(rounds)
-        seconds = _weighed(weights, [stream_round.seconds for stream_round in rounds])
-        return _weighed(weights, [stream_round.tuples for stream_round in rounds]) / seconds if seconds > 0 else None
+        seconds = weighed(weights, [stream_round.seconds for stream_round in rounds])
+        return weighed(weights, [stream_round.tuples for stream_round in rounds]) / seconds if seconds > 0 else None
 
     def round_of(self, stream: str) -> float | None:
         """Return the estimated length of a round of one stream, in seconds of its time."""
@@ -221,7 +196,7 @@ class Memory:
 
     def _mean(self, values: Sequence[float]) -> float | None:
         """Return the decayed mean, newest first."""
-        return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
+        return weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
 
     def _counting(self, rounds: Sequence[StreamRound]) -> list[float]:
         """Return the weight of each round, newest first."""
@@ -231,8 +206,8 @@ class Memory:
 
     def _stream(self, rounds: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
         weights = self._counting(rounds)
-        seconds = _weighed(weights, [each.seconds for each in rounds])
-        tuples = _weighed(weights, [each.tuples for each in rounds])
+        seconds = weighed(weights, [each.seconds for each in rounds])
+        tuples = weighed(weights, [each.tuples for each in rounds])
         if seconds <= 0:
             return None
         lengths = self._lengths(rounds)
@@ -256,26 +231,15 @@ class Memory:
         return sum(each.conditions[sql] * weight for each, weight in tested) / total if total > 0 else 0.0
 
     def _set(self, rounds: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
-        set_rounds, streams = [set_round for set_round, _ in rounds], [beside for _, beside in rounds]
-        weights = self._counting(streams)
-        came = _weighed(weights, [stream_round.tuples for stream_round in streams])
-        if came <= 0:
+        came = [beside.tuples for _, beside in rounds]
+        weights = self._counting([beside for _, beside in rounds])
+        if weighed(weights, came) <= 0:
             return None
-        tuples = _weighed(weights, [set_round.tuples for set_round in set_rounds])
-        cells = _weighed(weights, [set_round.cells for set_round in set_rounds])
-        # The edges of rounds also cut cells: a round of n slices has parts of n + 1.
-        slices = _weighed(weights, [set_round.slices + 1.0 for set_round in set_rounds])
-        groups_per_round = [float(set_round.groups) for set_round in set_rounds if set_round.groups]
-        groups = self._mean(groups_per_round) or 0.0
-        shares = [min(1.0, set_round.tuples / beside.tuples) for set_round, beside in rounds]
-        regularity = regularity_of(tuples, cells, groups * slices)
-        return SetEstimate(
-            Mean(min(1.0, tuples / came), len(rounds), self._trend(shares) if trends else 0.0),
-            Mean(groups, len(groups_per_round), self._trend(groups_per_round) if trends else 0.0),
-            Mean(cells / slices, len(rounds)),
-            regularity,
-            1.0 if regularity > 0 else spread_of(tuples, cells, groups, slices),
-        )
+
+        def mean(values: Sequence[float]) -> Mean:
+            return Mean(self._mean(values) or 0.0, len(values), self._trend(values) if trends else 0.0)
+
+        return SetEstimate.of([set_round for set_round, _ in rounds], came, weights, mean)
 
     def _trend(self, values: Sequence[float]) -> float:
         """Return the slope of the logarithm over rounds, by weighted least squares, as a share per round."""
@@ -284,7 +248,7 @@ class Memory:
         weights, logs = self._weights[: len(values)], [math.log(value) for value in values]
         total = sum(weights)
         ages = [-float(age) for age in range(len(values))]
-        mid, level = _weighed(weights, ages) / total, _weighed(weights, logs) / total
+        mid, level = weighed(weights, ages) / total, weighed(weights, logs) / total
         across = sum(w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))
         slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
         left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
@@ -294,49 +258,9 @@ class Memory:
         return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0
 
 
-def regularity_of(tuples: float, cells: float, slices: float) -> float:
-    """Return how evenly tuples come, judged by how many of the slices (of all groups) held one.
-
-    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
-    [0.0, 1.0]
-    """
-    if slices <= 0:
-        return 0.0
-    mean = tuples / slices
-    by_chance, most = -math.expm1(-mean), min(1.0, mean)
-    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
-        return 0.0
-    return min(1.0, max(0.0, (cells / slices - by_chance) / (most - by_chance)))
-
-
-def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
-    """Return the share of the groups over which this many tuples, spread at random, would make this many cells.
-
-    >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
-    (1.0, 0.5)
-    """
-    if min(tuples, cells, groups, slices) <= 0:
-        return 1.0
-    cells_per_slice, mean = cells / slices, tuples / slices
-    low, high = min(cells_per_slice, groups), groups
-    if cells_per_slice >= -high * math.expm1(-mean / high) * (1 - 1e-9):
-        return 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        if -middle * math.expm1(-mean / middle) < cells_per_slice:
-            low = middle
-        else:
-            high = middle
-    return high / groups
-
-
 def _extent(stream_round: StreamRound) -> float:
     """Return the seconds in which the tuples of a round lie: in disorder, they may hardly advance time."""
     return max(stream_round.seconds, stream_round.span)
-
-
-def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
-    return sum(weight * value for weight, value in zip(weights, values, strict=False))
 
 
 def estimates_of(seen: RoundObserved) -> Estimates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from windloom.statistics.set_statistics import SetIdentity
+from windloom.statistics.set_statistics import SetIdentity, SetRound
 
 # The observations of the links of joins: the groups and keys of both sides, and how many of them match.
 #
@@ -137,20 +137,6 @@ class ExpectedInput:
     tuples: int
     first: int | None = None
     last: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SetRound:
-    """A set in one round: its `tuples` became `cells`, over `slices` of its slices.
-
-    Windows were answered from cells of `groups` groups, those of earlier rounds included: `held` cells in all.
-    """
-
-    tuples: int
-    cells: int
-    groups: int
-    held: int
-    slices: float
 
 
 @dataclass(frozen=True, slots=True)

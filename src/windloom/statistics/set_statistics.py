@@ -1,8 +1,9 @@
-"""The figures that the cost of a plan depends on besides its queries: rates, groups, … and where they come from."""
+"""The statistics of sets: what a round counts of them, what rounds show together, and what costs are made from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -151,6 +152,116 @@ class Statistics:
         if not self.is_ongoing:
             return self.cells_per_second(edges_per_second)
         return self.cells_per_second(edges_per_second + 1.0 / self.round_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SetRound:
+    """A set in one round: its `tuples` became `cells`, over `slices` of its slices.
+
+    Windows were answered from cells of `groups` groups, those of earlier rounds included: `held` cells in all.
+    """
+
+    tuples: int
+    cells: int
+    groups: int
+    held: int
+    slices: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 if that is uncertain."""
+
+    value: float
+    rounds: int
+    trend: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SetEstimate:
+    """The estimated figures of a set.
+
+    `selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
+
+    For `regularity` and `spread`, see `Statistics`.
+    """
+
+    selectivity: Mean
+    groups: Mean
+    cells: Mean
+    regularity: float = 0.0
+    spread: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        rounds: Sequence[SetRound],
+        came: Sequence[int],
+        weights: Sequence[float],
+        mean: Callable[[Sequence[float]], Mean],
+    ) -> SetEstimate:
+        """Return the figures of a set after these rounds, newest first; `came` are the tuples of its stream in each.
+
+        `weights` say how much each of them counts; `mean` forgets, and sees trends.
+        """
+        tuples = weighed(weights, [each.tuples for each in rounds])
+        cells = weighed(weights, [each.cells for each in rounds])
+        # The edges of rounds also cut cells: a round of n slices has parts of n + 1.
+        slices = weighed(weights, [each.slices + 1.0 for each in rounds])
+        groups = mean([float(each.groups) for each in rounds if each.groups])
+        shares = mean([min(1.0, each.tuples / beside) for each, beside in zip(rounds, came, strict=True)])
+        regularity = regularity_of(tuples, cells, groups.value * slices)
+        return cls(
+            replace(shares, value=min(1.0, tuples / weighed(weights, came))),
+            groups,
+            Mean(cells / slices, len(rounds)),
+            regularity,
+            1.0 if regularity > 0 else spread_of(tuples, cells, groups.value, slices),
+        )
+
+    def shown_in(self, statistics: Statistics) -> Statistics:
+        """Return the statistics with the figures that nothing but rounds can show."""
+        return replace(statistics, regularity=self.regularity, spread=self.spread)
+
+
+def regularity_of(tuples: float, cells: float, slices: float) -> float:
+    """Return how evenly tuples come, judged by how many of the slices (of all groups) held one.
+
+    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
+    [0.0, 1.0]
+    """
+    if slices <= 0:
+        return 0.0
+    mean = tuples / slices
+    by_chance, most = -math.expm1(-mean), min(1.0, mean)
+    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
+        return 0.0
+    return min(1.0, max(0.0, (cells / slices - by_chance) / (most - by_chance)))
+
+
+def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
+    """Return the share of the groups over which this many tuples, spread at random, would make this many cells.
+
+    >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
+    (1.0, 0.5)
+    """
+    if min(tuples, cells, groups, slices) <= 0:
+        return 1.0
+    cells_per_slice, mean = cells / slices, tuples / slices
+    low, high = min(cells_per_slice, groups), groups
+    if cells_per_slice >= -high * math.expm1(-mean / high) * (1 - 1e-9):
+        return 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if -middle * math.expm1(-mean / middle) < cells_per_slice:
+            low = middle
+        else:
+            high = middle
+    return high / groups
+
+
+def weighed(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, values, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ from windloom.rounds.step import step
 from windloom.state.cells import coarsen, read_partials
 from windloom.state.frontiers import all_closed
 from windloom.state.state import State
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.set_statistics import SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import Mean, SetEstimate, SetIdentity
 from windloom.weave.round_input import RoundInput, ScanResult, take_partials
 from windloom_tools.calibration.fit import Fit, fit
 from windloom_tools.calibration.kernels import Tell, thread_seconds

@@ -51,7 +51,7 @@ def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
 def cumulated(window: Window, tick: int) -> list[tuple[int, int]]:
     """All cumulating windows that hold the tick.
 
-    >>> from windloom.model import CumulateWindow
+    >>> from windloom.model.windows.cumulate import CumulateWindow
     >>> cumulated(CumulateWindow(20, 5), 12)
     [(0, 15), (0, 20)]
     """

@@ -24,9 +24,9 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.state.positions import Counting, PositionCounts, Positions
 from windloom.state.state import CellCoverage, PastSlicing, State
 from windloom.state.tuple_store import Coverage, NewTupleFiles, TupleFile, TupleStore
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.observations import KeyHistogram, LinkEstimate, LinkRound, RoundObserved, SetRound, StreamRound
-from windloom.statistics.set_statistics import GIVEN, Ongoing, SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.observations import KeyHistogram, LinkEstimate, LinkRound, RoundObserved, StreamRound
+from windloom.statistics.set_statistics import GIVEN, Mean, Ongoing, SetEstimate, SetIdentity, SetRound
 from windloom.weave.round_input import RoundInput, ScanResult
 from windloom.weave.weave import ScanCounts
 

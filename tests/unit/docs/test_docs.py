@@ -99,6 +99,20 @@ def test_the_architecture_draws_every_room_and_lists_the_stages_of_the_optimizer
     assert listed == [(str(number), stage.__name__) for number, stage in enumerate(stages.STAGES, 1)]
 
 
+def test_adding_a_window_kind_or_a_statistic_touches_the_files_that_contributing_lists() -> None:
+    """Those that name the newest kind, and the newest statistic that plans read."""
+
+    def naming(pattern: str) -> set[str]:
+        sources = sorted((ROOT / "src").rglob("*.py"))
+        found = {path for path in sources if re.search(pattern, path.read_text())}
+        return {path.relative_to(ROOT / "src").as_posix().removeprefix("windloom/") for path in found}
+
+    rooms = {f"{room}/windows/cumulate.py" for room in ("model", "language", "state")}
+    kind = r'Cumulate(Window|Life|Syntax)|windows\.cumulate|"cumulate"'
+    assert naming(kind) == rooms | {"spark/verify/windows.py", "windloom_tools/oracle/answers.py"}
+    assert naming(r"\.spread\b|\bspread=|spread_of") == {"statistics/set_statistics.py", "explain/words.py"}
+
+
 def test_the_python_example_of_the_readme_is_the_quickstart() -> None:
     quickstart = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
     assert fences(ROOT / "README.md", "python")[0] == quickstart.split('"""\n\n', 1)[1]

@@ -14,8 +14,8 @@ from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.facts import PlanningFacts
 from windloom.plan.plan import Plan
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.set_statistics import Ongoing, SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import Mean, Ongoing, SetEstimate, SetIdentity
 
 _OPTIONS = {
     "strategy": "auto",

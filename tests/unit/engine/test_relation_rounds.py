@@ -22,7 +22,8 @@ from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.chart_figures import Figure, FigureKind, figures_of, with_figures
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.statistics.estimates import Estimates, Mean, StreamEstimate
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import Mean
 
 Row = dict[str, Any]
 

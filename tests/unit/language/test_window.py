@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from windloom.model import (
-    CumulateWindow,
     Expression,
     LandmarkWindow,
     Query,
@@ -18,6 +17,7 @@ from windloom.model import (
     WindowedStream,
     parse_duration,
 )
+from windloom.model.windows.cumulate import CumulateWindow
 
 Read = Callable[[str], Query]
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import CumulateWindow, LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
 from windloom.model.windows import KINDS, MAX_TICKS
+from windloom.model.windows.cumulate import CumulateWindow
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(0, 0), (3, 3), (5, 0), (-2, 3), (-7, 3), (13, 3)])

@@ -15,8 +15,17 @@ from windloom.optimizer.facts import PlanningFacts, set_statistics, with_statist
 from windloom.optimizer.plan_cost import estimate_plan
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.scans import WovenScan
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.set_statistics import ASSUMED, DEFAULT_GROUPS, GIVEN, Ongoing, Origin, SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import (
+    ASSUMED,
+    DEFAULT_GROUPS,
+    GIVEN,
+    Mean,
+    Ongoing,
+    Origin,
+    SetEstimate,
+    SetIdentity,
+)
 
 SECOND = 1_000_000
 

@@ -20,8 +20,7 @@ from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.optimizer.plan_cost import estimate_plan, estimate_set
 from windloom.optimizer.stages import PlanOptions
 from windloom.optimizer.trees import contenders
-from windloom.statistics.estimates import regularity_of
-from windloom.statistics.set_statistics import ASSUMED, Origin, Origins, Statistics
+from windloom.statistics.set_statistics import ASSUMED, Origin, Origins, Statistics, regularity_of
 
 
 def windows(how_many: int, seed: int = 1) -> list[Window]:

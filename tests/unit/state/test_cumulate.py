@@ -8,8 +8,9 @@ from support.catalogs import make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
 from support.rounds import Round, plan_of, run_rounds
-from windloom.model import Aggregate, CumulateWindow, Query, TimeWindow, Window
+from windloom.model import Aggregate, Query, TimeWindow, Window
 from windloom.model.time import TICK_MAX
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.rounds.lateness import LateCount
 from windloom.rounds.questions import ask
 from windloom.rounds.step import step

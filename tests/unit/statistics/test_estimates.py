@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windloom.statistics.estimates import LEAP, Estimates, Memory, estimates_of, spread_of
-from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
-from windloom.statistics.set_statistics import SetIdentity
+from windloom.statistics.estimates import LEAP, Estimates, Memory, estimates_of
+from windloom.statistics.observations import RoundObserved, StreamRound
+from windloom.statistics.set_statistics import SetIdentity, SetRound, spread_of
 
 ALL, SOME = SetIdentity("s", grouping=("k",)), SetIdentity("s", "b", ("k",))
 

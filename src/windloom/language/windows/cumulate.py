@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from windloom.language.windows.syntax import LENGTHS, Bracket, Syntax, blaming, read_durations
-from windloom.model import CumulateWindow, Window
+from windloom.model import Window
+from windloom.model.windows.cumulate import CumulateWindow
 
 _FORM = f"write {CumulateWindow.example}"
 

@@ -1,6 +1,8 @@
-"""Window kinds: which intervals, of time or of tuple positions, a query reports on; one file per kind."""
+"""Window kinds: which intervals, of time or of tuple positions, a query reports on; one file per kind.
 
-from windloom.model.windows.cumulate import CumulateWindow
+The kinds that other modules name most are exported here; any other is imported from its own module.
+"""
+
 from windloom.model.windows.landmark import LandmarkWindow
 from windloom.model.windows.registry import KINDS, WINDOW_FUNCTIONS
 from windloom.model.windows.rows import RowsWindow
@@ -13,7 +15,6 @@ __all__ = [
     "KINDS",
     "MAX_TICKS",
     "WINDOW_FUNCTIONS",
-    "CumulateWindow",
     "LandmarkWindow",
     "RowsWindow",
     "SessionWindow",

@@ -29,6 +29,7 @@ class CumulateWindow(Window):
     offset_ticks: int = 0
 
     kind = "cumulate"
+    listed_at = 2
     example = "[CUMULATE 1 day SLIDE 1 minute]"
     plural = "cumulating windows"
     slices_phrase = "grows at every slide by {}"

@@ -24,6 +24,7 @@ class LandmarkWindow(Window):
     offset_ticks: int = 0
 
     kind = "landmark"
+    listed_at = 1
     example = "[LANDMARK SLIDE 1 hour]"
     plural = "windows from a landmark on"
     tuple_phrase = "lies in every window that ends after it"

@@ -26,6 +26,7 @@ class RowsWindow(Window):
     partition_by: tuple[Expression, ...] = ()
 
     kind = "rows"
+    listed_at = 3
     example = "[ROWS 1000 SLIDE 100]"
     plural = "windows of rows"
     is_of_positions = True

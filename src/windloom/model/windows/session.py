@@ -28,6 +28,7 @@ class SessionWindow(Window):
     gap_ticks: int
 
     kind = "session"
+    listed_at = 4
     example = "[SESSION GAP 5 minutes]"
     plural = "session windows"
     tuple_phrase = "lies in exactly one window"

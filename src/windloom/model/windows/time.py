@@ -27,6 +27,7 @@ class TimeWindow(Window):
     offset_ticks: int = 0
 
     kind = "range"
+    listed_at = 0
     example = "[RANGE 1 hour SLIDE 1 minute]"
     further_examples = ("[TUMBLE 1 hour]",)
     function = "window"

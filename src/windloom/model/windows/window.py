@@ -31,6 +31,8 @@ class Window(ABC):
     #: How a window of the kind is written, and other ways to write one.
     example: ClassVar[str]
     further_examples: ClassVar[tuple[str, ...]] = ()
+    #: Its place where kinds are listed.
+    listed_at: ClassVar[int] = 9
     #: Spark's function that makes windows of the kind, if there is one.
     function: ClassVar[str | None] = None
     #: The kind in a few words: `windows of time`.

@@ -23,9 +23,16 @@ from typing import Generic, TypeVar
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.optimizer.adapt.basins import Basin
 from windloom.optimizer.facts import LEAST
-from windloom.statistics.estimates import Estimates, Mean, Memory, SetEstimate, StreamEstimate
+from windloom.statistics.estimates import Estimates, Memory, StreamEstimate
 from windloom.statistics.observations import RoundObserved
-from windloom.statistics.set_statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY, SetIdentity
+from windloom.statistics.set_statistics import (
+    DEFAULT_GROUPS,
+    DEFAULT_ROUND_SECONDS,
+    DEFAULT_SELECTIVITY,
+    Mean,
+    SetEstimate,
+    SetIdentity,
+)
 
 #: The most groupings, and the most predicates, of a basin that have figures.
 MOST_ALIKE = 8

@@ -6,7 +6,8 @@ import numpy as np
 
 from windloom.model.arrays import Mask
 from windloom.model.time import TICK_MIN
-from windloom.model.windows import CumulateWindow, Window
+from windloom.model.windows import Window
+from windloom.model.windows.cumulate import CumulateWindow
 from windloom.plan.plan import Member, PartialSet
 from windloom.slicing.edges import EdgeClass
 from windloom.state.frontiers import LateTuples
@@ -18,6 +19,8 @@ from windloom.state.windows.time import TimeLife
 
 
 class CumulateLife(TimeLife):
+    window = CumulateWindow
+
     def lost(
         self, partial_set: PartialSet, window: Window, reported: ReportProgress, entries: LateTuples, state: State
     ) -> tuple[Mask, Mask]:

@@ -24,6 +24,8 @@ from windloom.state.windows.time import TimeLife, reported_until
 
 
 class LandmarkLife(TimeLife):
+    window = LandmarkWindow
+
     def lost(
         self, partial_set: PartialSet, window: Window, reported: ReportProgress, entries: LateTuples, state: State
     ) -> tuple[Mask, Mask]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +101,9 @@ class WindowCells:
 
 class WindowLifecycle(ABC):
     """The windows of one kind, from round to round. Kinds that share sets agree in everything that concerns a set."""
+
+    #: The kind.
+    window: ClassVar[type[Window]]
 
     #: Whether the cells of a set that was not kept can be made from the tuples of past rounds.
     weaves_again = True

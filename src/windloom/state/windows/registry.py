@@ -1,31 +1,14 @@
-"""The life of every kind of window in rounds, by the name of the kind."""
+"""The life of every kind of window in rounds, by the name of the kind; found by listing this folder."""
 
 from __future__ import annotations
 
-from windloom.model.windows import (
-    CumulateWindow,
-    LandmarkWindow,
-    RowsWindow,
-    SessionWindow,
-    TimeWindow,
-    VersionWindow,
-    Window,
-)
-from windloom.state.windows.cumulate import CumulateLife
-from windloom.state.windows.landmark import LandmarkLife
+from windloom.model.windows import Window
+from windloom.model.windows.registry import entries
 from windloom.state.windows.lifecycle import WindowLifecycle
-from windloom.state.windows.rows import RowsLife
-from windloom.state.windows.session import SessionLife
-from windloom.state.windows.time import TimeLife
-from windloom.state.windows.version import VersionLife
 
 LIVES: dict[str, WindowLifecycle] = {
-    TimeWindow.kind: TimeLife(),
-    LandmarkWindow.kind: LandmarkLife(),
-    CumulateWindow.kind: CumulateLife(),
-    RowsWindow.kind: RowsLife(),
-    SessionWindow.kind: SessionLife(),
-    VersionWindow.kind: VersionLife(),
+    life_class.window.kind: life_class()
+    for life_class in entries(__name__, WindowLifecycle)  # type: ignore[type-abstract]
 }
 
 

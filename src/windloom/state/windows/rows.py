@@ -6,7 +6,7 @@ import numpy as np
 
 from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.model.windows import Window
+from windloom.model.windows import RowsWindow, Window
 from windloom.plan.plan import Asking, Member, PartialSet
 from windloom.state.cells import Cells, keep_from
 from windloom.state.frontiers import LateTuples
@@ -16,6 +16,7 @@ from windloom.state.windows.lifecycle import ReportProgress, RetainedCells, Roun
 
 
 class RowsLife(WindowLifecycle):
+    window = RowsWindow
     weaves_again = False  # positions alone determine what a later query can rely on
     can_wait = False  # the positions before and after a round show which windows it completes
 

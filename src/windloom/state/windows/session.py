@@ -17,7 +17,7 @@ from windloom.kernels.tuples.grid import Grid
 from windloom.kernels.tuples.tuples import Tuples
 from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MIN
-from windloom.model.windows import Window
+from windloom.model.windows import SessionWindow, Window
 from windloom.plan.plan import Asking, Member, PartialSet
 from windloom.plan.scans import WovenFeed
 from windloom.state.cells import Cells, CellsBuilder, keep_cells
@@ -41,6 +41,7 @@ _LAST = 1
 
 
 class SessionLife(WindowLifecycle):
+    window = SessionWindow
     weaves_again = False  # which tuples of a past round were late is not logged
     sees_late = False  # a tuple that is late for a session is part of none
 

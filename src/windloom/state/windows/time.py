@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from windloom.model.arrays import Ints, Mask
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.model.windows import Window
+from windloom.model.windows import TimeWindow, Window
 from windloom.plan.plan import Member, PartialSet
 from windloom.state.cells import Cells, CellsBuilder, keep_from
 from windloom.state.frontiers import LateTuples
@@ -17,6 +19,8 @@ from windloom.state.windows.lifecycle import ReportProgress, RetainedCells, Roun
 
 
 class TimeLife(WindowLifecycle):
+    window: ClassVar[type[Window]] = TimeWindow
+
     def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
         """Keep cells that a window that ends later may cover, or that are history.
 

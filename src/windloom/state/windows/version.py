@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from windloom.model.arrays import Mask
-from windloom.model.windows import Window
+from windloom.model.windows import VersionWindow, Window
 from windloom.plan.plan import Member, PartialSet
 from windloom.state.cells import Cells
 from windloom.state.frontiers import LateTuples
@@ -17,6 +17,7 @@ from windloom.state.windows.lifecycle import ReportProgress, WindowLifecycle
 class VersionLife(WindowLifecycle):
     """The rows of a relation have no time: none is late, none is dropped, and every window end sees all of them."""
 
+    window = VersionWindow
     weaves_again = False
 
     def merged(self, cells: Cells, fresh: Cells) -> Cells:

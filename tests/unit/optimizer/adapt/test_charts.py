@@ -20,8 +20,8 @@ from windloom.optimizer.adapt.objective import BestCosts, Objective
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions
-from windloom.statistics.estimates import Estimates, Mean, SetEstimate, StreamEstimate
-from windloom.statistics.set_statistics import Ongoing, SetIdentity
+from windloom.statistics.estimates import Estimates, StreamEstimate
+from windloom.statistics.set_statistics import Mean, Ongoing, SetEstimate, SetIdentity
 
 SECOND = 1_000_000
 RATE, ROUND, GROUPS = (

@@ -21,8 +21,8 @@ from windloom.optimizer.cost.constants import shipped_constants
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions
 from windloom.statistics.estimates import Estimates, Memory
-from windloom.statistics.observations import RoundObserved, SetRound, StreamRound
-from windloom.statistics.set_statistics import Ongoing
+from windloom.statistics.observations import RoundObserved, StreamRound
+from windloom.statistics.set_statistics import Ongoing, SetRound
 
 SECOND = 1_000_000
 TAKEN = {"partials": 0.1, "step": 0.01, "answers": 0.01}
