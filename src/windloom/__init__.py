@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from windloom.errors import QueryError, SinkDownError, WindloomError, WindloomWarning
 
 if TYPE_CHECKING:
+    from windloom.engine.answer_folder import read
     from windloom.engine.loom import Loom
     from windloom.sinks.registry import sink
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 os.environ.setdefault("MIMALLOC_PURGE_DELAY", "60000")
 
 __version__ = "0.1.0"
-__all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "WindloomWarning", "__version__", "sink"]
+__all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "WindloomWarning", "__version__", "read", "sink"]
 
 #: Loaded on first use: the command line answers --help and user errors without paying for Spark and Numba.
-_LATER = {"Loom": "windloom.engine.loom", "sink": "windloom.sinks.registry"}
+_LATER = {"Loom": "windloom.engine.loom", "read": "windloom.engine.answer_folder", "sink": "windloom.sinks.registry"}
 
 
 def __getattr__(name: str) -> Any:

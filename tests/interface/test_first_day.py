@@ -24,3 +24,21 @@ def test_rows_without_a_time_are_counted_in_one_line(
     assert windloom("verify", *given[1:]).code == 0
     assert "in 2 of its rows" in refused(*given, "--untimed", "stop")
     assert "unknown choice untimed='drop'" in refused(*given, "--untimed", "drop")
+
+
+def test_answers_are_listed_and_shown_without_spark(windloom: Command, refused: Callable[..., str], desk: Path) -> None:
+    out = desk / "out"
+    given = (desk / "desk.cql", "--stream", f"trades={desk / 'trades.csv'}", "--out", out)
+    assert f"windloom show {out}" in windloom("run", *given).out
+    listed = windloom("show", out)
+    assert (listed.code, listed.err) == (0, "")
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["query", "busy", "flow", "high"]
+    rows = {entry["query"]: entry["rows"] for entry in json.loads(windloom("show", out, "--json").out)}
+    shown = windloom("show", out, "flow", "--limit", "3").out.splitlines()
+    assert shown[0].split()[:3] == ["window_start", "window_end", "symbol"]
+    assert shown[-1] == f"the latest 3 of {rows['flow']:,} rows; --limit N shows more"
+    told = json.loads(windloom("show", out, "flow", "--limit", "9999", "--json").out)
+    assert len(told["latest"]) == told["rows"] == rows["flow"]
+    assert "did you mean 'flow'" in refused("show", out, "flaw")
+    assert "there is no such directory" in refused("show", desk / "none")
+    assert "--limit is 0" in refused("show", out, "flow", "--limit", "0")

@@ -23,7 +23,7 @@ Refused = Callable[..., str]
 
 
 def answers(out: Path) -> list[tuple[Any, ...]]:
-    tables = json.loads((out / "manifest.json").read_text())["tables"]
+    tables = json.loads((out / "_manifest.json").read_text())["tables"]
     found = [row for name in tables for row in pq.read_table(out / name).to_pylist()]
     return sorted((tuple(row.items()) for row in found), key=repr)
 

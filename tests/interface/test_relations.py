@@ -60,7 +60,7 @@ def test_a_stream_reads_files_again_when_they_have_changed(windloom: Command, sh
         told = json.loads(outcome.out.splitlines()[-1])["relations"]
         (shelf / "listing.csv").write_text("symbol,sector\n" + "".join(f"{row[1]},tech\n" for row in ROWS[:3]))
     assert (told["listing"]["version"], told["lots"]["version"]) == (2, 2), "another process has seen lots anew"
-    tables = json.loads((shelf / "out" / "manifest.json").read_text())["tables"]
+    tables = json.loads((shelf / "out" / "_manifest.json").read_text())["tables"]
     rows_ = [row for name in tables for row in pq.read_table(shelf / "out" / name).to_pylist()]
     sectors = {row["sector"] for row in rows_ if row["query"] == "sectors"}
     assert sectors == {"bank", "tech", None}

@@ -62,7 +62,7 @@ def test_every_format_gives_the_same_answers(windloom: Command, desk: Path, form
         "late_dropped": 0,
         "out": str(desk / "out"),
     }
-    tables = json.loads((desk / "out" / "manifest.json").read_text())["tables"]
+    tables = json.loads((desk / "out" / "_manifest.json").read_text())["tables"]
     flow = next(name for name, table in tables.items() if "flow" in table["queries"])
     rows = pq.read_table(desk / "out" / flow).filter(pa.compute.field("query") == "flow")
     assert sum(rows["n"].to_pylist()) == 3 * 30  # each trade lies in three windows
@@ -99,7 +99,7 @@ def test_placement_and_plan_can_be_chosen(windloom: Command, desk: Path) -> None
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("3 queries, 3 trees (no_share): 30 events")
     assert f"written to {desk / 'a' / 'b'}" in outcome.out
-    assert (desk / "a" / "b" / "manifest.json").exists()
+    assert (desk / "a" / "b" / "_manifest.json").exists()
 
 
 def test_a_dry_run_checks_and_shows_the_plan_and_writes_nothing(windloom: Command, desk: Path) -> None:
@@ -119,4 +119,4 @@ def test_paths_with_odd_characters_are_taken_as_they_are(windloom: Command, desk
     given = ("--stream", f"trades={data}", "--out", folder / "out", "--placement", "executors")
     outcome = windloom("run", desk / "desk.cql", *given)
     assert outcome.code == 0, outcome.err
-    assert (folder / "out" / "manifest.json").exists()
+    assert (folder / "out" / "_manifest.json").exists()

@@ -83,7 +83,7 @@ def test_without_arguments_it_says_what_it_can_do(windloom: Command) -> None:
     lines = outcome.out.splitlines()
     assert len(lines) < 14
     named = [line.split()[1] for line in lines if line.startswith("  windloom ")]
-    assert named == ["demo", "init", "explain", "run", "verify", "serve"]
+    assert named == ["demo", "init", "explain", "run", "show", "verify", "serve"]
     assert set(named) <= set(cli.commands)
 
 
@@ -110,7 +110,7 @@ def test_the_help_of_a_command_teaches_by_an_example(windloom: Command, command:
             "run",
             [
                 "--stream NAME=PATH",
-                "manifest.json",
+                "windloom show DIR",
                 "auto|no_share|shared|",
                 "|weave_share|tri_weave|",
                 "auto|driver|executors",

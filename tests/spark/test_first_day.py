@@ -6,8 +6,11 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+import pandas as pd
 import pytest
 
+import windloom
 from support.files import follow, put
 from support.trades import ROWS, STREAM, WINDOW, trades
 from windloom import Loom, WindloomError
@@ -148,3 +151,101 @@ def test_two_delays_that_differ_are_an_error(spark: SparkSession, tmp_path: Path
         assert refused.value.hint.endswith("or say which holds: delay='16 minutes'")
     with pytest.warns(WindloomWarning, match=r"withWatermark\('at', '16 minutes'\) is not for its event time, 'ts'"):
         assert delay_of(marked.withColumnRenamed("ts", "at").selectExpr("at", "at + INTERVAL 1 hour AS ts")) == 0
+
+
+# ---- answers that other programs read --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_directory_of_answers_is_read_by_spark_pandas_and_duckdb_as_it_is(
+    spark: SparkSession, tmp_path: Path, placement: str
+) -> None:
+    loom, out = Loom(spark), tmp_path / "out"
+    loom.stream("trades", trades(spark), time="ts")
+    # Windows of rows have positions instead of instants: their tables are read one by one.
+    asking(loom, {name: text for name, text in ASKED.items() if name != "counted"})
+    results = loom.run(placement=placement, out=out)
+    counts = {name: results[name].count() for name in results}
+    by_spark = spark.read.parquet(str(out))
+    assert {row["query"]: row["count"] for row in by_spark.groupBy("query").count().collect()} == counts
+    by_pandas = pd.read_parquet(out)
+    assert by_pandas["query"].value_counts().to_dict() == counts
+    files = f"read_parquet('{out}/*/*.parquet', union_by_name = true)"
+    by_duckdb = duckdb.sql(f"SELECT * FROM {files}").to_arrow_table()
+    assert {row["values"]: row["counts"] for row in by_duckdb["query"].value_counts().to_pylist()} == counts
+    for columns in (by_spark.columns, by_pandas.columns, by_duckdb.column_names):
+        assert {"query", "window_start", "window_end", "symbol", "v", "n", "m", "d", "volume"} <= set(columns)
+    flow = by_spark.where("query = 'flow'").select("window_start", "symbol", "v").orderBy("window_start", "symbol")
+    own = results["flow"].select("window_start", "symbol", "v").orderBy("window_start", "symbol")
+    assert flow.collect() == own.collect()
+    told = by_pandas[by_pandas["query"] == "flow"]
+    assert sorted(told["window_start"].dt.tz_convert("UTC")) == sorted(
+        results.arrow("flow")["window_start"].to_pylist()
+    )
+
+
+def test_answers_are_read_back_by_the_name_of_their_query(spark: SparkSession, tmp_path: Path) -> None:
+    loom, out = Loom(spark), tmp_path / "out"
+    loom.stream("trades", trades(spark), time="ts")
+    asking(loom)
+    loom.query("early", ASKED["flow"] + " EMIT EARLY EVERY 10 seconds")
+    results = loom.run(out=out)
+    found = windloom.read(out)
+    assert list(found) == sorted([*ASKED, "early"])
+    for name in found:
+        assert found.arrow(name).num_rows == results.arrow(name).num_rows > 0, name
+        assert found[name].columns == results[name].columns
+        assert found[name].count() == results[name].count()
+    assert found.grouping("flow") == ["symbol"]
+    assert found.pandas("flow")["v"].sum() == sum(results.arrow("flow")["v"].to_pylist())
+    about = found.summary()["flow"]
+    assert (about.rows, about.text) == (results.arrow("flow").num_rows, ASKED["flow"])
+    assert (about.first, about.last) == (
+        min(results.arrow("flow")["window_start"].to_pylist()).replace(tzinfo=None),
+        max(results.arrow("flow")["window_end"].to_pylist()).replace(tzinfo=None),
+    )
+    assert repr(found) == f"<answers of 9 queries in '{out}'>"
+    assert "early" in found._repr_html_()
+    with pytest.raises(KeyError, match="unknown query 'flaw'"):
+        found["flaw"]
+
+
+def test_a_stream_can_be_read_while_it_goes_on_and_a_query_changes_its_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "in", "000", ROWS[:15])
+    loom, out = Loom(spark), tmp_path / "out"
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    loom.query("flow", ASKED["flow"])
+    handle = loom.start(path=out, checkpoint=tmp_path / "checkpoint")
+    handle.process_all_available()
+    assert windloom.read(out).arrow("flow").sort_by(KEY) == handle.arrow("flow").sort_by(KEY)
+    handle.replace("flow", ASKED["large"])
+    put(tmp_path / "in", "001", ROWS[15:])
+    handle.process_all_available()
+    assert windloom.read(out).arrow("flow").column_names == handle.arrow("flow").column_names
+    assert set(pd.read_parquet(out).columns) >= {"v", "n", "m"}
+    handle.stop()
+
+
+def test_a_directory_without_answers_says_what_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "manifest.json").write_text("{}")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "_manifest.json").write_text("{")
+    for place, words in {
+        "old": "was written by an earlier revision of Windloom",
+        "broken": "_manifest.json' cannot be read",
+        ".": "it has no '_manifest.json'",
+        "none": "there is no such directory",
+    }.items():
+        with pytest.raises(WindloomError) as refused:
+            windloom.read(tmp_path / place)
+        assert words in str(refused.value)
+    with pytest.raises(WindloomError, match="cannot read 's3://bucket/out'"):
+        windloom.read("s3://bucket/out")
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    asking(loom, {"flow": ASKED["flow"]})
+    with pytest.raises(WindloomError, match="was written by an earlier revision of Windloom"):
+        loom.start(path=tmp_path / "old", checkpoint=tmp_path / "checkpoint")

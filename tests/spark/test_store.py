@@ -21,6 +21,8 @@ from windloom.sinks.parquet import ParquetStore
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: The files about the tables, for ourselves and for other readers.
+ABOUT = ["_common_metadata", "_manifest.json", "columns.parquet"]
 PLACEMENTS = ["driver", "executors"]
 
 QUERIES = {
@@ -85,9 +87,9 @@ def test_tables_hold_what_the_same_run_answers_in_memory(
         assert rows(found) == rows(table)
     assert stored["busy"].dtypes == in_memory["busy"].dtypes
 
-    tables = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["tables"]
-    assert sorted(path.name for path in out.iterdir()) == sorted([*tables, "manifest.json"])
-    flow = next(name for name in tables if name.startswith("symbol_volume_n"))
+    tables = json.loads((out / "_manifest.json").read_text(encoding="utf-8"))["tables"]
+    assert sorted(path.name for path in out.iterdir()) == sorted([*tables, *ABOUT])
+    flow = next(name for name in tables if name.startswith("table=symbol_volume_n"))
     assert tables[flow] == {"columns": TABLE_OF_FLOW, "queries": ["busy", "filled", "flow", "slow flow"]}
     for name, entry in tables.items():
         read = pq.read_table(out / name)
@@ -96,7 +98,7 @@ def test_tables_hold_what_the_same_run_answers_in_memory(
         assert counted == {query: n for query in entry["queries"] if (n := expected[query].num_rows)}
         literal = str(out / name).replace("[", "\\[").replace("]", "\\]")
         assert dict(spark.read.parquet(f"file://{literal}").dtypes) == entry["columns"]
-    assert len(files(out)) == len(tables) + 1, "one file a table where the rows are few"
+    assert len(files(out)) == len(tables) + len(ABOUT), "one file a table where the rows are few"
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -105,9 +107,9 @@ def test_hundreds_of_queries_are_a_handful_of_files(frame: DataFrame, tmp_path: 
     queries = {f"q{i}": text.format(i + 1) for i in range(300)}
     queries |= {f"h{i}": f"SELECT symbol, count(*) AS n … GROUP BY symbol HAVING count(*) > {i}" for i in range(8)}
     results = woven(frame, queries).run(placement=placement, out=tmp_path / "out")
-    assert len(files(tmp_path / "out")) == 3
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["format"] == "windloom-answers/1"
+    assert len(files(tmp_path / "out")) == 2 + len(ABOUT)
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert manifest["format"] == "windloom-answers/2"
     assert sorted(len(table["queries"]) for table in manifest["tables"].values()) == [8, 300]
     assert results.arrow("q299").num_rows > results.arrow("q0").num_rows > 0
     assert results.arrow("h7").num_rows == 0
@@ -117,7 +119,7 @@ def test_an_empty_directory_is_filled_and_stays_the_same_directory(loom: Loom, t
     before = os.stat(tmp_path).st_ino
     results = loom.run(out=tmp_path)
     assert os.stat(tmp_path).st_ino == before, "it may be the root of a volume, or somebody's working directory"
-    assert (tmp_path / "manifest.json").exists()
+    assert (tmp_path / "_manifest.json").exists()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert results.arrow("flow").num_rows > 0
 
@@ -125,7 +127,7 @@ def test_an_empty_directory_is_filled_and_stays_the_same_directory(loom: Loom, t
 def test_relative_paths_are_those_of_python(loom: Loom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the JVM stays where it was started
     results = loom.run(placement="executors", out="answers")
-    assert (tmp_path / "answers" / "manifest.json").exists()
+    assert (tmp_path / "answers" / "_manifest.json").exists()
     monkeypatch.chdir("/")
     assert results.arrow("flow").num_rows > 0
 

@@ -1,4 +1,4 @@
-"""`windloom run | explain | plan | verify | …`: a user's error is one message and exit code 2, never a traceback."""
+"""`windloom run | show | explain | verify | …`: a user's error is one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from windloom.cli.options import saying_warnings
 from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.serve import serve
+from windloom.cli.show import show
 from windloom.errors import WindloomError
 
 
@@ -36,6 +37,7 @@ _WELCOME = """Windloom answers hundreds of sliding-window queries over a few str
   windloom init FILE                                        a catalog from the columns of your own data
   windloom explain CATALOG                                  what will run, and why; needs no data
   windloom run CATALOG --stream NAME=PATH --out DIR         answers as Parquet; --follow for files as they appear
+  windloom show DIR QUERY                                   the answers in a directory
   windloom verify CATALOG --stream NAME=PATH                every row compared with Spark's own window()
   windloom serve CATALOG --stream NAME=DIR --out DIR        the same for as long as wanted, with an API and a page
 
@@ -80,7 +82,7 @@ def cli(context: click.Context) -> None:
         click.echo(_WELCOME, nl=False)
 
 
-for command in (init, run, serve, explain, plan, verify, warm):
+for command in (init, run, show, serve, explain, plan, verify, warm):
     cli.add_command(command)
 
 

@@ -254,7 +254,7 @@ def _conclude(handle: Handle, view: RoundLine, options: FollowOptions, *, was_st
     """Print totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
     lines = [f"{'stopped' if was_stopped else 'ended'}: {view.totals}"]
     if options.out is not None:
-        lines.append(f"answers are in {options.out}; manifest.json lists its tables")
+        lines.append(f"answers are in {options.out}: windloom show {options.out}")
     elif "live" in options.start["sink"] and not as_json:
         lines += _latest(handle)
     if options.start["finish"] and not was_stopped:
@@ -310,7 +310,7 @@ def run(
     """Answer every query of CATALOG over the given data, from one shared plan.
 
     With --out, answers go to Parquet: one table per set of output columns, whose rows carry the name of their query;
-    manifest.json says which table holds which queries. Without it, a summary and a few rows are shown.
+    `windloom show DIR` prints them. Without it, a summary and a few rows are shown.
 
     With --follow, PATH is a directory, and windows are answered round by round as files appear in it, until Ctrl-C.
     The same command continues where it stopped. docs/streaming.md explains late tuples, restarts and the checkpoint.
@@ -346,7 +346,7 @@ def run(
     if as_json:
         click.echo(json.dumps({**results.stats.as_dict(), "out": out}))
         return
-    shown = [f"written to {out}; manifest.json lists its tables"] if out is not None else _some_rows(loom, results)
+    shown = [f"written to {out}: windloom show {out}"] if out is not None else _some_rows(loom, results)
     stats = results.stats
     click.echo(
         f"{stats.queries:,} {'query' if stats.queries == 1 else 'queries'},"

@@ -238,8 +238,8 @@ class RefusedError(WindloomError):
 def without_paths(text: str) -> str:
     """Return the last name of every path instead of the path.
 
-    >>> without_paths("cannot write '/data/live/answers/manifest.json': disk full")
-    "cannot write '…/manifest.json': disk full"
+    >>> without_paths("cannot write '/data/live/answers/_manifest.json': disk full")
+    "cannot write '…/_manifest.json': disk full"
     >>> without_paths("price / volume/2 of trades")
     'price / volume/2 of trades'
     """

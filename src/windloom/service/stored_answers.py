@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from windloom.errors import WindloomError
 from windloom.model.formatting import plain
 from windloom.service.models import Rows
+from windloom.sinks.parquet import MANIFEST
 from windloom.sinks.sink import replaced
 
 #: Bytes of decoded files that are kept: the newest are read again and again.
@@ -30,7 +31,7 @@ _FIXED = ("query", "window_start", "window_end")
 
 
 class StoredAnswers:
-    """The rows of one query at a time, from `<table>/round-*.parquet` next to `manifest.json`."""
+    """The rows of one query at a time, from `table=*/round-*.parquet` next to `_manifest.json`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -81,7 +82,7 @@ class StoredAnswers:
     def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
         """Yield the files, newest first, of the tables that hold the query with the columns it has now."""
         try:
-            manifest = json.loads((self._directory / "manifest.json").read_bytes())["tables"]
+            manifest = json.loads((self._directory / MANIFEST).read_bytes())["tables"]
         except (OSError, ValueError, KeyError):
             return
         tables = [

@@ -1,8 +1,12 @@
 """Parquet: one file per table and round, named after the round, so that a repeated round replaces itself.
 
-`<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many rows for
-a table writes them itself, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
-`manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+`table=<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many
+rows for a table writes them itself, one file per table, round and shard: `…/round-000000042-shard-0003.parquet`.
+`_manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+
+Tables are partitions of one dataset, which other programs read without knowing us: names that begin with `_` are hidden
+from them, and two files without rows tell them the columns of all tables, where they would look at the first table
+only. `_common_metadata` is for Spark; `columns.parquet`, the first file by name, is for readers that use Arrow.
 
 The files of a batch run, which is one round, are written into a directory with another name, and moved to their target
 when everything is complete: a run that fails leaves nothing behind.
@@ -23,21 +27,25 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windloom.checkpoint.shards.pieces import PieceFolder
+from windloom.checkpoint.shards.pieces import PieceFolder, table_folder
 from windloom.checkpoint.storage import LocalStorage, Storage, StorageError, UnfinishedFile, fault
 from windloom.errors import WindloomError
 from windloom.model.clauses import Emits
+from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.sinks.tables import AnswerTables, queries_text
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors.answers import WideAnswers
-from windloom.spark.frames import arrow_frame, finish, union_all
+from windloom.spark.frames import arrow_frame, finish, union_all, writing_instants
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 
-MANIFEST = "manifest.json"
-_FORMAT = "windloom-answers/1"
+MANIFEST = "_manifest.json"
+_EARLIER_MANIFEST = "manifest.json"
+_FORMAT = "windloom-answers/2"
+#: Files without rows, which have the columns of all tables.
+_COLUMNS = ("_common_metadata", "columns.parquet")
 #: How many rows of a table Spark writes into one file.
 _FILE_ROWS = 5_000_000
 #: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
@@ -56,14 +64,17 @@ class ParquetSink(Sink):
         self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
         self._checkpoint = checkpoint
-        self._tables: dict[str, dict[str, Any]] = {}  # columns and queries of each table
+        self._tables: dict[str, dict[str, Any]] = {}  # columns and queries of each table, by its directory
+        self._queries: dict[str, dict[str, Any]] = {}  # each query as it was asked last, by name
         data = storage.read(MANIFEST)
         if data is None:
+            if storage.read(_EARLIER_MANIFEST) is not None:
+                raise written_earlier(path)
             return
         try:
             manifest = json.loads(data)
             is_own = (manifest["format"], manifest["checkpoint"]) == (_FORMAT, checkpoint)
-            self._tables = dict(manifest["tables"])
+            self._tables, self._queries = dict(manifest["tables"]), dict(manifest["queries"])
         except (ValueError, LookupError, TypeError):
             is_own = False
         if not is_own:
@@ -88,10 +99,10 @@ class ParquetSink(Sink):
                 # have.
                 names = {*writer.files, *(piece.shown for piece in answers.pieces)}
                 prefix = round_file(round).removesuffix(".parquet")
-                for table in self._tables:
-                    for name in self._storage.list(table):
-                        if name.startswith(prefix) and f"{table}/{name}" not in names:
-                            self._storage.delete(f"{table}/{name}")
+                for folder in self._tables:
+                    for name in self._storage.list(folder):
+                        if name.startswith(prefix) and f"{folder}/{name}" not in names:
+                            self._storage.delete(f"{folder}/{name}")
             if self.pieces is not None:
                 self.pieces.show(answers.pieces)
             writer.finish()
@@ -101,8 +112,9 @@ class ParquetSink(Sink):
             raise
 
     def rows(self, table: str) -> pa.Table | None:
-        files = [name for name in self._storage.list(table) if name.endswith(".parquet")]
-        contents = [self._storage.read(f"{table}/{name}") for name in files]
+        folder = table_folder(table)
+        files = [name for name in self._storage.list(folder) if name.endswith(".parquet")]
+        contents = [self._storage.read(f"{folder}/{name}") for name in files]
         tables = [pq.read_table(pa.BufferReader(data)) for data in contents if data is not None]
         return pa.concat_tables(tables) if tables else None
 
@@ -110,13 +122,80 @@ class ParquetSink(Sink):
         """Write the manifest before the files: it names every table, and removed queries too, as their answers stay."""
         is_changed = False
         for name, info in tables.items():
-            entry = self._tables.setdefault(name, {"columns": dict(info.columns), "queries": []})
+            folder = table_folder(name)
+            entry = self._tables.setdefault(folder, {"columns": dict(info.columns), "queries": []})
             queries = sorted({*entry["queries"], *info.queries})
-            is_changed |= queries != entry["queries"]
+            asked = {
+                query: {"table": folder, "by": list(by), "text": info.asked[query].text if query in info.asked else ""}
+                for query, by in info.queries.items()
+            }
+            is_changed |= queries != entry["queries"] or any(
+                self._queries.get(query) != asked[query] for query in asked
+            )
             entry["queries"] = queries
-        if is_changed:
-            manifest = {"format": _FORMAT, "checkpoint": self._checkpoint, "tables": self._tables}
-            self._storage.write(MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+            self._queries |= asked
+        if not is_changed:
+            return
+        none = _all_columns(entry["columns"] for entry in self._tables.values()).empty_table()
+        for name in _COLUMNS:
+            data = pa.BufferOutputStream()
+            pq.write_table(none, data)
+            self._storage.write(name, data.getvalue().to_pybytes())
+        manifest = {
+            "format": _FORMAT,
+            "checkpoint": self._checkpoint,
+            "tables": self._tables,
+            "queries": dict(sorted(self._queries.items())),
+        }
+        self._storage.write(MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_manifest(out: str | Path) -> dict[str, Any]:
+    """Return the manifest of a directory of answers on this machine: its tables, and its queries with their tables."""
+    if re.match(r"\w{2,}:/", str(out)):
+        raise WindloomError(
+            f"cannot read '{out}'",
+            "answers are read from a directory of this machine",
+            "read it with Spark: spark.read.parquet('…').where(\"query = '…'\")",
+        )
+    out = Path(out)
+    try:
+        manifest: dict[str, Any] = json.loads((out / MANIFEST).read_bytes())
+        if manifest["format"] == _FORMAT:
+            return manifest
+        fact = f"its '{MANIFEST}' is of the format '{manifest['format']}', and this revision reads '{_FORMAT}'"
+    except FileNotFoundError:
+        if (out / _EARLIER_MANIFEST).exists():
+            raise written_earlier(out) from None
+        fact = f"it has no '{MANIFEST}'" if out.is_dir() else "there is no such directory"
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        fact = f"its '{MANIFEST}' cannot be read: {error}"
+    raise WindloomError(f"'{out}' holds no answers", fact, "give the directory that was --out, or out= in Python")
+
+
+def _all_columns(tables: Iterable[Mapping[str, str]]) -> pa.Schema:
+    """Return the columns of all tables, from their Spark types; of two types of a column, the wider one."""
+    found = pa.schema([])
+    for columns in tables:
+        fields = []
+        for name, kind in columns.items():
+            with suppress(KeyError):  # a type that only Spark computes, such as a map
+                fields.append(pa.field(name, arrow_type(DataType.parse(kind))))
+        try:
+            found = pa.unify_schemas([found, pa.schema(fields)], promote_options="permissive")
+        except pa.ArrowException:  # types that have nothing in common: readers of all tables see the first
+            others = [field for field in fields if field.name not in found.names]
+            found = pa.unify_schemas([found, pa.schema(others)])
+    return found
+
+
+def written_earlier(path: str | Path) -> WindloomError:
+    """Return the error for a directory whose tables an earlier revision has written, under other names."""
+    return WindloomError(
+        f"the output directory '{path}' was written by an earlier revision of Windloom",
+        f"it lists its tables in '{_EARLIER_MANIFEST}'; now they are directories 'table=…', listed in '{MANIFEST}'",
+        "give a new directory; the old tables stay readable one by one: spark.read.parquet('DIR/TABLE')",
+    )
 
 
 class _RoundWriter:
@@ -128,7 +207,7 @@ class _RoundWriter:
 
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
         for table, rows in pieces:
-            name = f"{table}/{round_file(self._round)}"
+            name = f"{table_folder(table)}/{round_file(self._round)}"
             if name not in self.files:
                 file = self._storage.create(name)
                 try:
@@ -200,7 +279,7 @@ class ParquetStore(Sink):
         name = f".{self._out.name}.unfinished-{os.getpid()}"
         self._work = (self._out if self._fills else self._out.parent) / name
         self._made: list[Path] = []  # parents that did not exist
-        self._names = [answers.name(shape) for shape in plan.shapes]
+        self._names = [table_folder(answers.name(shape)) for shape in plan.shapes]
         self.tables = [self._out / name for name in self._names]
         # What a crash leaves behind is not used, so nothing must be synced before the directory has its final name.
         self._storage = LocalStorage(self._work, syncs=False)
@@ -222,6 +301,8 @@ class ParquetStore(Sink):
             sink.write(round, answers)
         else:
             self._write_wide(answers.wide)
+            for path in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
+                path.unlink()  # what Spark writes for itself
             sink.describe(answers.tables)
         self._complete(round)
 
@@ -237,7 +318,8 @@ class ParquetStore(Sink):
                 with as_windloom_errors(queries_text(queries)):
                     rows = union_all([frame for number in numbers for frame in self._named(wide, number, lookup)])
                     rows = rows.coalesce(1 + wide.totals.rows // _FILE_ROWS)
-                    rows.write.mode("append").parquet(f"file://{self._work / name}")
+                    with writing_instants(self._spark):
+                        rows.write.mode("append").parquet(f"file://{self._work / name}")
 
     def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
         """Return the finished rows of a shape with the names of their queries."""
@@ -266,10 +348,7 @@ class ParquetStore(Sink):
             raise _unwritable(self._out, cause) from cause
 
     def _complete(self, round: int) -> None:
-        """Write an empty file, with a schema, for a table without rows; remove files that Spark writes for itself."""
-        for path in list(self._work.rglob("*")):
-            if path.name.startswith(("_", ".")) and path.is_file():
-                path.unlink()
+        """Write an empty file, with a schema, for a table without rows."""
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
                 pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))

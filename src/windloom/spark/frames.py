@@ -7,7 +7,8 @@ widest part.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ _MEANING = {
     "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
 }
+_PARQUET_TIME = "spark.sql.parquet.outputTimestampType"
 _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
@@ -245,6 +247,17 @@ def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[
         columns = (nulls.get(slot, F.col(slot)) for slot in sorted(kinds))
         aligned.append(frame.toDF(*own).select(F.lit(number).alias(tag), *columns))
     return union_all(aligned), slots
+
+
+@contextmanager
+def writing_instants(spark: SparkSession) -> Iterator[None]:
+    """Let Spark write instants to Parquet as such, and not as INT96, which other programs take for local times."""
+    before = spark.conf.get(_PARQUET_TIME)
+    spark.conf.set(_PARQUET_TIME, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(_PARQUET_TIME, str(before))
 
 
 def has_usual_meaning(spark: SparkSession) -> bool:

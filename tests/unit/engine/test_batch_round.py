@@ -108,13 +108,14 @@ def test_the_store_shows_one_round_of_the_parquet_sink_when_everything_is_there(
         assert not out.exists()
     infos = tables.infos(plan)
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()) == sorted(
-        ["manifest.json", *(f"{name}/round-000000000.parquet" for name in infos)]
+        ["_common_metadata", "_manifest.json", "columns.parquet"]
+        + [f"table={name}/round-000000000.parquet" for name in infos]
     )
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = json.loads((out / "_manifest.json").read_text())
     assert manifest["checkpoint"] is None
     assert {query for entry in manifest["tables"].values() for query in entry["queries"]} == set(QUERIES)
     for name in infos:
-        assert in_order(pq.read_table(out / name)) == in_order(memory.rows(name))
+        assert in_order(pq.read_table(out / f"table={name}")) == in_order(memory.rows(name))
 
 
 def test_a_sink_that_fails_leaves_nothing_of_the_store(plan: Plan, tmp_path: Path) -> None:

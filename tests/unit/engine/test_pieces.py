@@ -88,7 +88,7 @@ def test_a_round_that_is_logged_gives_the_rows_of_its_pieces_to_sinks_that_came_
         live(tmp_path, sinks={"memory": memory})
     live(tmp_path / "driver", "driver")
     assert in_order(tmp_path) == in_order(tmp_path / "driver")
-    tables = [path.name for path in (tmp_path / "answers").iterdir() if path.is_dir() and path.name != FOLDER]
+    tables = [path.name.removeprefix("table=") for path in (tmp_path / "answers").glob("table=*")]
     held = [memory.rows(name) for name in tables]
     rows = sum(table.num_rows for table in held if table is not None)
     assert rows == sum(len(rows) for round in (1, 2) for rows in answers_in(tmp_path).get(round, {}).values())
@@ -115,7 +115,7 @@ def test_a_piece_is_shown_once_or_again_and_one_that_is_lost_is_told_by_name(tmp
     (tmp_path / FOLDER / piece.file).write_bytes(b"rows")
     for _ in range(2):
         folder.show([piece])
-        assert (tmp_path / "t" / "round-000000042-shard-0003.parquet").read_bytes() == b"rows"
+        assert (tmp_path / "table=t" / "round-000000042-shard-0003.parquet").read_bytes() == b"rows"
     (tmp_path / piece.shown).unlink()
     with pytest.raises(WindloomError, match=r"the rows '000000042-0003-abc-0\.piece' of table 't' are missing"):
         folder.show([piece])

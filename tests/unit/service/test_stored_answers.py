@@ -24,7 +24,7 @@ def out(tmp_path: Path) -> Path:
     columns = {"query": "string", "window_start": "timestamp", "window_end": "timestamp", "v": "bigint"}
     before = {**{name: kind for name, kind in columns.items() if name != "v"}, "old": "bigint"}
     tables = {"v-1": {"columns": columns, "queries": ["a", "b"]}, "old-1": {"columns": before, "queries": ["a"]}}
-    (tmp_path / "manifest.json").write_text(json.dumps({"tables": tables}))
+    (tmp_path / "_manifest.json").write_text(json.dumps({"tables": tables}))
     for number in range(10):
         write(tmp_path / "v-1", number, "v", ["a", "b"], number)
     write(tmp_path / "old-1", 0, "old", ["a"], 99)
@@ -58,7 +58,7 @@ def test_the_latest_rows_in_order_of_time(out: Path) -> None:
 def test_of_early_rows_the_last_report_counts(tmp_path: Path) -> None:
     kinds = {"window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
     columns = {"query": "string", **kinds, "report": "string", "as_of": "bigint"}
-    (tmp_path / "manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["e"]}}}))
+    (tmp_path / "_manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["e"]}}}))
     (tmp_path / "t").mkdir()
     rounds = [
         [("e", 10, "x", 1, "early", 3), ("e", 10, "y", 2, "early", 3)],
@@ -94,7 +94,7 @@ def test_a_bound_on_files_holds_once_a_row_is_found(out: Path) -> None:
 
 def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
     columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "n": "bigint"}
-    (out / "manifest.json").write_text(json.dumps({"tables": {"n-1": {"columns": columns, "queries": ["rows"]}}}))
+    (out / "_manifest.json").write_text(json.dumps({"tables": {"n-1": {"columns": columns, "queries": ["rows"]}}}))
     (out / "n-1").mkdir()
     for number in range(4):
         rows = {"query": ["rows"], "window_start": [number * 10], "window_end": [number * 10 + 10], "n": [number]}
@@ -106,7 +106,7 @@ def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
 
 def test_an_instant_is_refused_where_windows_are_of_rows(tmp_path: Path) -> None:
     columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "v": "bigint"}
-    (tmp_path / "manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["a"]}}}))
+    (tmp_path / "_manifest.json").write_text(json.dumps({"tables": {"t": {"columns": columns, "queries": ["a"]}}}))
     (tmp_path / "t").mkdir()
     rows = {"query": ["a", "a"], "window_start": [0, 10], "window_end": [10, 20], "v": [1, 2]}
     pq.write_table(pa.table(rows), tmp_path / "t" / "round-000000000.parquet")

@@ -48,7 +48,7 @@ def test_parquet_answers_belong_to_one_checkpoint_and_describe_every_query(tmp_p
     again = parquet(tmp_path)
     again.write(1, Given([piece(("a", 20, "x", 2))], gone))
     assert counts(again) == [1, 2]
-    described = json.loads((tmp_path / MANIFEST).read_text())["tables"]["t"]
+    described = json.loads((tmp_path / MANIFEST).read_text())["tables"]["table=t"]
     assert described == {"columns": COLUMNS, "queries": ["a", "b"]}
     with pytest.raises(WindloomError, match="holds the answers of another run"):
         parquet(tmp_path, "c2")

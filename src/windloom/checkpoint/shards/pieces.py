@@ -2,7 +2,7 @@
 
 `.pieces/000000042-0003-5f1c…-0.piece`, beside the tables, is a Parquet file with rows of one table that shard 3 has
 answered in round 42. Every attempt of the task draws the name anew, and only names in the log of the round count. When
-the round is shown, each piece is renamed to `<table>/round-000000042-shard-0003.parquet`; repeating that changes
+the round is shown, each piece is renamed to `table=<table>/round-000000042-shard-0003.parquet`; repeating that changes
 nothing. What other attempts have left is never shown, and is deleted.
 """
 
@@ -45,7 +45,12 @@ class Piece:
     def shown(self) -> str:
         """The name under which readers find its rows, which is the same for all attempts of a shard."""
         round, shard, *_ = self.file.split("-")
-        return f"{self.table}/round-{round}-shard-{shard}.parquet"
+        return f"{table_folder(self.table)}/round-{round}-shard-{shard}.parquet"
+
+
+def table_folder(table: str) -> str:
+    """Return the directory of a table's files, named as Spark names partitions, so that all tables are one dataset."""
+    return f"table={table}"
 
 
 @dataclass(frozen=True, slots=True)
