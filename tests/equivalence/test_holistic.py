@@ -35,6 +35,8 @@ def random_aggregate(rng: random.Random) -> str:
             f"top({rng.randint(1, 4)}, {anything})",
             f"median({number})",
             f"quantile({number}, {rng.choice([0, 0.1, 0.333, 0.95, 1])})",
+            f"mode({anything})",
+            f"approx_percentile({number}, {rng.choice([0, 0.1, 0.333, 0.95, 1])})",
             f"frequent({rng.randint(1, 3)}, {anything})",
             f"approx_count_distinct({anything})",
             f"approx_quantile({number}, {rng.choice([0, 0.5, 0.9])})",

@@ -30,12 +30,13 @@ Row = dict[str, Any]
 
 @st.composite
 def holistic(draw: st.DrawFn) -> Aggregate:
-    function = draw(st.sampled_from(["count_distinct", "top", "quantile"]))
-    column = Expression.of_column(draw(st.sampled_from("xnid" if function == "quantile" else "xnidbk")))
+    function = draw(st.sampled_from(["count_distinct", "top", "quantile", "approx_percentile", "mode"]))
+    is_quantile = function in ("quantile", "approx_percentile")
+    column = Expression.of_column(draw(st.sampled_from("xnid" if is_quantile else "xnidbk")))
     match function:
         case "top":
             return Aggregate(function, column, parameters=(draw(st.integers(1, 4)),))
-        case "quantile":
+        case "quantile" | "approx_percentile":
             return Aggregate(function, column, parameters=(draw(st.sampled_from([0, 0.25, 0.5, 0.9, 1])),))
     return Aggregate(function, column)
 

@@ -57,10 +57,11 @@ def test_a_mistake_in_a_query_is_refused_when_it_is_registered(loom: Loom, mista
 def test_of_an_unknown_function_only_functions_that_a_query_may_call_are_suggested(loom: Loom) -> None:
     hints = {
         name: refusal(lambda name=name: loom.query("q", f"SELECT max({name}(price)) AS m {WINDOW}")).hint
-        for name in ("rnadn", "sqrtt", "xyzzyx")
+        for name in ("rnadn", "sqrtt", "xyzzyx", "var")
     }
     assert "'rand" not in hints["rnadn"], "it gives another answer each time"
     assert hints["sqrtt"].startswith("did you mean 'sqrt'")
+    assert hints["var"] == "did you mean 'var_samp'?", "var_pop looks more alike, and means another"
     assert hints["xyzzyx"] == "Spark knows no function of that name; use the functions of Spark SQL"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
+from windloom.aggregates.equivalents import EQUIVALENTS, REFUSED, WITHIN_GROUP
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError
 from windloom.language.select import parse_query
@@ -288,16 +291,41 @@ def test_random_operators_are_read_as_spark_reads_them_or_refused(spark: SparkSe
     check()
 
 
-def test_no_aggregate_or_generator_of_spark_passes_as_a_scalar_function(spark: SparkSession) -> None:
+def functions_of_spark(spark: SparkSession, *kinds: str) -> set[str]:
     registry = spark._jsparkSession.sessionState().functionRegistry()
-    names = registry.listFunction().iterator()
-    refused: list[str] = []
+    names, found = registry.listFunction().iterator(), set()
     while names.hasNext():
         info = registry.lookupFunction(names.next()).get()
-        if info.getGroup() in ("agg_funcs", "window_funcs", "generator_funcs"):
-            refused.append(info.getName())
-    known = {*FUNCTIONS, *syntax.OTHER_AGGREGATES, *syntax.GENERATORS}
-    assert not set(refused) - known
+        if info.getGroup() in kinds:
+            found.add(str(info.getName()))
+    return found
+
+
+def test_no_aggregate_or_generator_of_spark_passes_as_a_scalar_function(spark: SparkSession) -> None:
+    known = {*FUNCTIONS, *EQUIVALENTS, *WITHIN_GROUP, *REFUSED, *syntax.OF_ROWS, *syntax.GENERATORS}
+    assert not functions_of_spark(spark, "agg_funcs", "window_funcs", "generator_funcs") - known
+
+
+def test_the_page_lists_every_aggregate_of_spark_and_says_what_it_means_here(spark: SparkSession) -> None:
+    page = Path("docs/language.md").read_text(encoding="utf-8")
+    section = page.partition("### Spark's aggregates")[2].partition("\n### ")[0]
+    rows = [line.strip("| ").split(" | ", 1) for line in section.splitlines() if line.startswith("| `")]
+    here = {name: text for names, text in rows for name in re.findall(r"`(\w+)", names)}
+    within = {name for names, _ in rows if "WITHIN" in names for name in re.findall(r"`(\w+)", names)}
+    own = functions_of_spark(spark, "agg_funcs")
+    assert own == set(here) & own, own - set(here)
+    later = set(here) - own  # versions of Spark differ
+    assert later <= set(REFUSED)
+    for name, text in here.items():
+        if name in within:
+            assert text == f"`{WITHIN_GROUP[name].text}`"
+        elif name in EQUIVALENTS:
+            assert text == f"`{EQUIVALENTS[name].text}`"
+        elif name in REFUSED:
+            assert text == REFUSED[name]
+        else:
+            assert text == "the same"
+            assert name in FUNCTIONS
 
 
 def test_every_scalar_function_of_spark_keeps_its_name(spark: SparkSession) -> None:
@@ -306,7 +334,11 @@ def test_every_scalar_function_of_spark_keeps_its_name(spark: SparkSession) -> N
     operators |= {"<>", "<<", ">>", ">>>", "and", "or", "not", "in", "between", "case", "when"}
     for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect():
         name = row[0].lower()
-        if name in own_grammar | operators or syntax.why_refused(name, 1) or name in FUNCTIONS:
+        if (
+            name in own_grammar | operators
+            or syntax.why_refused(name, 1)
+            or name in {*FUNCTIONS, *EQUIVALENTS, *WITHIN_GROUP}
+        ):
             continue
         assert canonical(f"{name.upper()}(a, s)") == f"{name}(a, s)"
 

@@ -170,7 +170,7 @@ class ListAggregator(Aggregator):
         """Return the question that the kernels answer from the lists."""
 
     @abstractmethod
-    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
+    def answer(self, aggregate: Aggregate, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         """Return the column of answers for some rows, from the answered question."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:

@@ -40,7 +40,7 @@ class Buckets(Frequencies):
             f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
         )
 
-    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
+    def answer(self, aggregate: Aggregate, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
         total = question.total[rows]
         if not len(listed.dictionary):
             return pa.nulls(len(total), pa.float64())

@@ -14,7 +14,8 @@ from windloom.kernels.compiling import new_array
 from windloom.kernels.families import FREQUENCIES
 from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, RegisterQuestion, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
-from windloom.model.types import BIGINT, DataType
+from windloom.model.arrays import Codes, Ints, Mask
+from windloom.model.types import BIGINT, DataType, TypeKind
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
@@ -30,6 +31,18 @@ def check_order(aggregate: Aggregate, argument: DataType) -> None:
 def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return BIGINT
+
+
+def listed_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    check_order(aggregate, argument)
+    return argument
+
+
+def ranked_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    """Return the type of the argument, of which Spark takes approximate percentiles: numbers and times."""
+    if argument.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ):
+        aggregate.check_number(argument)
+    return argument
 
 
 def items_type(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -61,23 +74,32 @@ class Frequencies(ListAggregator):
         Function("quantile", kinds, double_type, {"median": (0.5,), "percentile": ()}, SHARE),
         Function("top", kinds, items_type, constant=COUNT),
         Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
+        Function("approx_percentile", kinds, ranked_type, {"percentile_approx": ()}, SHARE),
+        Function("mode", kinds, listed_type),
     )
 
     def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
         match aggregate.function:
             case "count_distinct":
                 return Distinct(context.codes, new_array(context.rows, np.int64))
-            case "quantile" | "approx_quantile":
+            case "quantile" | "approx_quantile" | "approx_percentile":
                 places = new_array(context.rows, np.int32), new_array(context.rows, np.int32)
-                total = new_array(context.rows, np.int64)
-                return RankedLists(context.codes, float(aggregate.parameters[0]), total, *places)
+                share, total = float(aggregate.parameters[0]), new_array(context.rows, np.int64)
+                return RankedLists(context.codes, share, total, *places, aggregate.function == "approx_percentile")
+            case "mode":
+                return Top(context.codes, 1)
             case "top" | "approx_top":
                 return Top(context.codes, int(aggregate.parameters[0]))
         k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
         return Frequent(context.codes, k, context.starts, context.windows, threshold)
 
-    def answer(self, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
+    def answer(self, aggregate: Aggregate, question: Any, listed: ListColumns, rows: slice) -> pa.Array:
+        if aggregate.function == "mode":
+            bounds = question.items.bounds[rows.start : rows.stop + 1]
+            return _values(listed, question.items.codes, bounds[:-1], bounds[1:] > bounds[:-1])
         match question:
+            case RankedLists(is_one=True):
+                return _values(listed, question.lower, np.arange(rows.start, rows.stop), question.total[rows] > 0)
             case Distinct() | RegisterQuestion():
                 return pa.array(question.found[rows])
             case RankedLists():
@@ -96,6 +118,12 @@ class Frequencies(ListAggregator):
                 return f"percentile({argument}, {aggregate.parameters[0]})"
             case "top":
                 return f"slice({frequencies_sql(argument)}, 1, {aggregate.parameters[0]})"
+            case "approx_percentile":
+                # Spark's own function finds no place for NaN.
+                place = f"greatest(CAST(ceil({aggregate.parameters[0]}D * count({argument})) AS INT), 1)"
+                return f"try_element_at(array_sort(collect_list({argument})), {place})"
+            case "mode":
+                return f"mode({argument}, true)"
         return frequencies_sql(argument)
 
     def scale_sql(self, aggregate: Aggregate) -> str:
@@ -117,6 +145,11 @@ def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.A
     values = listed.dictionary.take(pa.array(lists.codes[entries]))
     pairs = pa.StructArray.from_arrays([values, pa.array(lists.counts[entries])], names=["value", "count"])
     return pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), pairs)
+
+
+def _values(listed: ListColumns, codes: Codes, places: Ints, known: Mask) -> pa.Array:
+    """Return the values of the codes at some places, and NULL where none is known."""
+    return listed.dictionary.take(pa.array(codes[places[known]]).take(pa.array(np.cumsum(known) - 1, mask=~known)))
 
 
 def _quantiles(ranked: RankedLists, listed: ListColumns, rows: slice) -> pa.Array:

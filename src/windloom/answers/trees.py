@@ -40,7 +40,7 @@ class ListRows:
         asked = ListWindows(len(listed.dictionary), len(self.lanes), self.starts, self.windows)
         question = aggregator.question(aggregate, asked)
         find_technique(technique).evaluate(listed.cells, self.bounds, self.lanes, queries, question)
-        return aggregator.answer(question, listed, rows)
+        return aggregator.answer(aggregate, question, listed, rows)
 
 
 def cell_values(lifted: ComponentColumns) -> WindowValues:

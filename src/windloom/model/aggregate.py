@@ -154,6 +154,9 @@ class Component:
         return call if self.where is None else f"{call} FILTER (WHERE {self.where})"
 
 
+#: Functions that are 0 over no tuples; all others are NULL.
+COUNTS = ("count", "count_distinct", "approx_count_distinct")
+
 #: Counts tuples. Every set has it: it shows which windows have a row, and it counts late tuples.
 COUNT_STAR = Component("count(*)")
 

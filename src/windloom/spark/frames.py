@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from windloom.aggregates.equivalents import EQUIVALENTS, FOREIGN
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import WindloomError, closest, meant
 from windloom.explain.words import spelled_out
@@ -103,8 +104,10 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
     # Only here: executors, which import this module, need no parser.
     from windloom.language.sql.syntax import why_refused
 
+    if name.lower() in FOREIGN:
+        return meant([FOREIGN[name.lower()]])
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
-    close = closest(name, [*FUNCTIONS, *(each for each in known if why_refused(each, 1) is None)])
+    close = closest(name, [*FUNCTIONS, *EQUIVALENTS, *(each for each in known if why_refused(each, 1) is None)])
     return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
 
 

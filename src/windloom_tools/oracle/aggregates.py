@@ -16,7 +16,7 @@ from windloom_tools.oracle.scalars import names_in, scalar
 
 #: The functions that pick one tuple, and those that are answered from the frequencies of all values.
 _PICKS = ("min_by", "max_by", "first", "last")
-_HOLISTIC = ("count_distinct", "quantile", "top")
+_HOLISTIC = ("count_distinct", "quantile", "top", "mode", "approx_percentile")
 
 #: More digits than any product or sum of decimals has.
 _DIGITS = 200

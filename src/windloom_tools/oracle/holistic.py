@@ -18,6 +18,11 @@ def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) ->
             return quantile([value for value, count in found for _ in range(count)], parameters[0])
         case "top":
             return most_frequent(found)[: int(parameters[0])]
+        case "mode":
+            return most_frequent(found)[0]["value"] if found else None
+        case "approx_percentile":
+            ordered = [value for value, count in found for _ in range(count)]
+            return ordered[max(math.ceil(len(ordered) * parameters[0]), 1) - 1] if ordered else None
     raise KeyError(function)
 
 

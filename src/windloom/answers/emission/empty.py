@@ -15,11 +15,9 @@ import pyarrow.compute as pc
 
 from windloom.answers.blocks import Block
 from windloom.answers.emission.changes import LEADING, ReportCadence, RowSeries, moved_rows, with_earlier
+from windloom.model.aggregate import COUNTS
 from windloom.model.types import arrow_type, as_array
 from windloom.plan.plan import Planned, Shape
-
-#: Aggregates that are 0 over no rows.
-_COUNTS = ("count", "approx_count_distinct")
 
 
 def group_rows(block: Block, shape: Shape) -> pa.Table:
@@ -70,7 +68,7 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
     for column, (name, kind) in enumerate(shape.columns):
         pieces = []
         for planned, count in zip(queries, counts, strict=True):
-            is_count = planned.query.aggregates[planned.columns[column]].function in _COUNTS
+            is_count = planned.query.aggregates[planned.columns[column]].function in COUNTS
             arrow_kind = arrow_type(kind)
             nothing = pa.repeat(pa.scalar(0, arrow_kind), int(count)) if is_count else pa.nulls(int(count), arrow_kind)
             pieces.append(nothing)

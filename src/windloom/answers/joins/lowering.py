@@ -79,7 +79,7 @@ class Lowering:
                 aggregate, ListWindows(len(listed.dictionary), rows, lanes.window_start, windows)
             )
             find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
-            return aggregator.answer(question, listed, slice(0, rows))
+            return aggregator.answer(aggregate, question, listed, slice(0, rows))
         return lower(aggregate, argument, [part for part in parts if isinstance(part, WindowValues)], refuse)
 
 

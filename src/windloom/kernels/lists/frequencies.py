@@ -267,7 +267,7 @@ def _levels_of(codes: int) -> Any:
 
 @compiled
 def _find_ranks(  # type: ignore[no-untyped-def]
-    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, levels, share, total, lower, higher
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, levels, share, is_one, total, lower, higher
 ):  # fmt: skip
     sums = np.zeros(levels[-1], np.int64)
     size = np.int64(0)
@@ -282,7 +282,7 @@ def _find_ranks(  # type: ignore[no-untyped-def]
                 left, right = first, last
                 total[row] = size
                 if size > 0:
-                    place = (size - 1) * share
+                    place = max(np.ceil(size * share), 1.0) - 1.0 if is_one else (size - 1) * share
                     below, above = np.int64(np.floor(place)), np.int64(np.ceil(place))
                     lower[row] = _at_rank(sums, levels, below)
                     higher[row] = lower[row] if above == below else _at_rank(sums, levels, above)
@@ -345,7 +345,8 @@ def answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Quest
         return
     arguments = (len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, restart)
     if isinstance(out, RankedLists):
-        _find_ranks(*cells, *arguments, _levels_of(out.codes), out.share, out.total, out.lower, out.higher)
+        levels = _levels_of(out.codes)
+        _find_ranks(*cells, *arguments, levels, out.share, out.is_one, out.total, out.lower, out.higher)
     elif isinstance(out, Top):
         out.items = Lists(*_find_most_frequent(*cells, *arguments, out.codes, min(out.k, out.codes), len(lanes)))
     elif isinstance(out, Frequent):

@@ -33,13 +33,17 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class RankedLists:
-    """The question: which codes are on both sides of the place `share · (total - 1)` in a window's ordered values?"""
+    """The question: which codes are on both sides of the place `share · (total - 1)` in a window's ordered values?
+
+    With `is_one`, both are the first code that at least the share of all values does not exceed.
+    """
 
     codes: int
     share: float
     total: Ints
     lower: Codes
     higher: Codes
+    is_one: bool = False
 
 
 @dataclass(slots=True)

@@ -9,11 +9,10 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError, WindloomError, closest, meant
 from windloom.expressions import literals
 from windloom.expressions.types import BOOLEAN
-from windloom.language.sql.syntax import UNIT_FIRST, span_of, why_refused
+from windloom.language.sql.syntax import SUPPORTED, UNIT_FIRST, span_of, why_refused
 from windloom.language.sql.terms import Precedence, Term, comma_separated, compose, inside
 from windloom.language.sql.tokens import UNITS, SourceText, Span
 from windloom.model import DataType, Expression
@@ -52,7 +51,6 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Exists: ("subqueries are not supported", "use one SELECT over one stream"),
     exp.Window: ("OVER (…) is not supported", "the window of a query is the [RANGE … SLIDE …] after its stream"),
     exp.Distinct: ("DISTINCT is not supported yet", "leave it out, or group by the column in a separate query"),
-    exp.WithinGroup: ("WITHIN GROUP is not supported yet", "supported: " + ", ".join(FUNCTIONS)),
     exp.Order: ("ORDER BY is not supported in a function", "aggregates take the tuples of a window as a set"),
     exp.Placeholder: ("parameters are not supported", "write the value itself"),
     exp.Parameter: ("parameters are not supported", "write the value itself"),
@@ -95,6 +93,7 @@ class Call:
     node: exp.Anonymous
     where: exp.Expr | None = None  # the condition of FILTER (WHERE …)
     ignore_nulls: bool | None = None  # True for IGNORE NULLS, False for RESPECT NULLS
+    within: exp.Expr | None = None  # the order of WITHIN GROUP (ORDER BY …)
 
 
 class Binder:
@@ -339,19 +338,22 @@ class Binder:
         return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
 
     def _modified(self, node: exp.Expr) -> Term:
-        """Return an aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
-        where, ignore_nulls, inner = None, None, node
-        while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        """Return an aggregate followed by WITHIN GROUP (…), FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
+        where, ignore_nulls, within, inner = None, None, None, node
+        while isinstance(inner, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             if isinstance(inner, exp.Filter):
                 where = inner.expression.this
+            elif isinstance(inner, exp.WithinGroup):
+                within = inner.expression
             else:
                 ignore_nulls = isinstance(inner, exp.IgnoreNulls)
             inner = inner.this
         if not isinstance(inner, exp.Anonymous) or not self.scope.is_aggregate(inner.name.lower()):
             self.bind(inner)  # reports first what is wrong with the call itself
             word = "FILTER" if where is not None else "IGNORE NULLS" if ignore_nulls else "RESPECT NULLS"
-            raise self.error(f"{word} can only follow an aggregate", inner, "supported: " + ", ".join(FUNCTIONS))
-        return self.scope.aggregate(Call(inner.name.lower(), inner, where, ignore_nulls), self)
+            word = "WITHIN GROUP" if within is not None else word
+            raise self.error(f"{word} can only follow an aggregate", inner, SUPPORTED)
+        return self.scope.aggregate(Call(inner.name.lower(), inner, where, ignore_nulls, within), self)
 
     def _argument(self, function: str, index: int, node: exp.Expr) -> Term:
         if index == 0 and function in UNIT_FIRST and isinstance(node, exp.Column) and node.name.upper() in UNITS:
@@ -428,6 +430,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
     exp.Collate: Binder._collate,
     exp.Anonymous: Binder._function,
     exp.Filter: Binder._modified,
+    exp.WithinGroup: Binder._modified,
     exp.IgnoreNulls: Binder._modified,
     exp.RespectNulls: Binder._modified,
     exp.Extract: Binder._extract,

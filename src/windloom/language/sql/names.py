@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from windloom.aggregates.equivalents import EQUIVALENTS, WITHIN_GROUP
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.sql.binder import Binder, Call
+from windloom.language.sql.equivalents import meaning_of
 from windloom.language.sql.syntax import CHANGING, SUPPORTED, why_refused
 from windloom.language.sql.terms import Term, all_of, condition_of, inside, is_not_null
 from windloom.model import Aggregate, Expression, Stream, TypeKind, UserDefined
@@ -87,7 +89,7 @@ class Names:
     own: Mapping[str, UserDefined] = field(default_factory=dict)  # user-defined aggregates, by name
 
     def is_aggregate(self, function: str) -> bool:
-        return function in FUNCTIONS or function in self.own
+        return function in FUNCTIONS or function in EQUIVALENTS or function in WITHIN_GROUP or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """Return the column of the stream and the struct fields after it."""
@@ -243,6 +245,9 @@ class GroupScope(_NamesScope):
 
     def aggregate(self, call: Call, binder: Binder) -> Term:
         user_defined = self.names.own.get(call.function)
+        meaning = None if user_defined is not None else meaning_of(call, binder)
+        if meaning is not None:
+            return replace(binder.bind(meaning), name=self._label(call, binder))
         declared = None if user_defined is not None else find_function(FUNCTIONS[call.function])
         is_distinct = any(isinstance(argument, exp.Distinct) for argument in call.node.expressions)
         if declared is not None and (is_distinct or declared.constant is not None):
@@ -308,6 +313,17 @@ class GroupScope(_NamesScope):
                 except WindloomError as error:
                     message = error.message.replace(f"'{aggregate}'", f"'{written}'")
                     raise binder.wrap(WindloomError(message, error.detail, error.hint), node) from None
+
+    def _label(self, call: Call, binder: Binder) -> str:
+        """Return a call as it is written, which names its column."""
+        terms = [self._on_tuples(each, f"{call.function}()", binder) for each in call.node.expressions]
+        ordered = [] if call.within is None else [each.this for each in call.within.expressions]
+        orders = [self._on_tuples(each, "WITHIN GROUP", binder).sql for each in ordered]
+        conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
+        shown = f"{call.function}({', '.join(term.sql for term in terms)})"
+        shown += f" WITHIN GROUP (ORDER BY {', '.join(orders)})" if orders else ""
+        shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
+        return shown + (" IGNORE NULLS" if call.ignore_nulls else "")
 
     def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
         return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)

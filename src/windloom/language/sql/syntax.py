@@ -13,6 +13,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parser import SENTINEL_NONE
 from sqlglot.parsers.spark import SparkParser
 
+from windloom.aggregates.equivalents import EQUIVALENTS, REFUSED
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import QueryError
 from windloom.language.sql.tokens import SPARK, SourceText, Span, fold_literals, is_name, replaced, source_end
@@ -146,6 +147,15 @@ def parse_condition(tokens: Sequence[Token], source: SourceText) -> exp.Expr:
     return node
 
 
+def parse_expression(text: str) -> exp.Expr:
+    """Return the syntax tree of an expression that Windloom itself has written."""
+    parser = _SelectParser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK)
+    select = parser.parse(SPARK.tokenize(f"SELECT {text}"), text)[0]
+    assert isinstance(select, exp.Select)
+    item: exp.Expr = select.expressions[0].pop()
+    return item
+
+
 def _check_tokens(tokens: Sequence[Token], source: SourceText) -> None:
     for before, token in pairwise([*tokens, Token(TokenType.R_PAREN, "")]):
         kind = token.token_type
@@ -204,19 +214,10 @@ def _explain(error: _UnreadableError, tokens: Sequence[Token], source: SourceTex
     return source.error(f"cannot read '{raw}' here", error.token, hint)
 
 
-#: Aggregates and window functions Spark knows and Windloom does not (yet).
-OTHER_AGGREGATES = frozenset(
+#: Functions of Spark that stand before OVER.
+OF_ROWS = frozenset(
     """
-    any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg
-    bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union corr
-    count_if count_min_sketch covar_pop covar_samp grouping grouping_id histogram_numeric hll_sketch_agg
-    hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
-    kll_sketch_agg_double kll_sketch_agg_float kurtosis listagg measure mode percentile_approx percentile_cont
-    percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
-    schema_of_variant_agg skewness string_agg theta_intersection_agg theta_sketch_agg theta_union_agg try_avg
-    try_sum tuple_intersection_agg_double tuple_intersection_agg_integer
-    tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer vector_avg
-    vector_sum counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
+    counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     """.split()  # noqa: SIM905 - a table of words is easier to keep than a list of strings
 )
 
@@ -252,12 +253,14 @@ WINDOWS = frozenset({*WINDOW_FUNCTIONS, "window_time"})
 UNIT_FIRST = frozenset({"timestampadd", "timestampdiff", "date_add", "dateadd", "date_diff", "datediff"})
 
 #: For hints.
-SUPPORTED = "supported: " + ", ".join(FUNCTIONS)
+SUPPORTED = "supported: " + ", ".join((*FUNCTIONS, *EQUIVALENTS))
 
 
 def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
     """Return message and hint for a function (by lower-case name) that no query may call, or None."""
-    if name in OTHER_AGGREGATES:
+    if name in REFUSED:
+        return f"{name}() is not supported", REFUSED[name]
+    if name in OF_ROWS:
         return f"{name}() is not supported yet", SUPPORTED
     if name in GENERATORS:
         return f"{name}() makes several rows from one, which is not supported", "do it in the DataFrame of the stream"

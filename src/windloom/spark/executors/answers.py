@@ -24,6 +24,7 @@ from windloom.answers.joins.lowering import blocks_of
 from windloom.checkpoint.shards.run import ShardRound, step_shard
 from windloom.checkpoint.shards.split import join_cells
 from windloom.checkpoint.state_codec import encode, restored_folds
+from windloom.model.aggregate import COUNTS
 from windloom.model.clauses import AS_OF, CHANGE, REPORT, Emits
 from windloom.model.query import Query
 from windloom.model.types import DataType, arrow_type
@@ -43,9 +44,6 @@ from windloom.state.tuple_store import ReportedWindows, RowSpan
 #
 # Edges of windows are ticks here; `until` is the end of the last window that is reported.
 
-#: Aggregates that are 0 over no rows.
-_COUNTS = ("count", "approx_count_distinct")
-
 
 def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataFrame:
     """The rows of a query as the step made them, with a row for every window of a group from its first one on."""
@@ -63,7 +61,7 @@ def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataF
     ]
     columns += [F.col(f"__e.{key}") for key in keys]
     for place, (name, kind) in enumerate(shape.columns):
-        is_count = planned.query.aggregates[planned.columns[place]].function in _COUNTS
+        is_count = planned.query.aggregates[planned.columns[place]].function in COUNTS
         value = F.col(f"__r.{quoted(name)}")
         columns.append((F.coalesce(value, F.lit(0).cast(kind.name)) if is_count else value).alias(name))
     return joined.select(*columns)
