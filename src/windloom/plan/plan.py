@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import ClassVar
 
@@ -235,7 +236,7 @@ class PartialSet:
         return self.window.counted_by
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that it can cache the queries by name
 class Plan:
     """Everything that will run: what is read, how it becomes cells, and how queries are answered.
 
@@ -317,10 +318,12 @@ class Plan:
 
     def query(self, name: str) -> Planned:
         """Return the user's query with this name."""
-        for planned in self.queries:
-            if planned.name == name:
-                return planned
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Planned]:
+        # Whoever takes the answers of all queries asks for each of them.
+        return {planned.name: planned for planned in self.queries}
 
     def side(self, place: SidePlace) -> tuple[PartialSet, Tree, Member]:
         """Return where a side of a join is answered."""
