@@ -133,12 +133,23 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
         is_tied = ~is_new
         is_tied[:-1] |= ~is_new[1:]
         tied = order[is_tied]
-        tied = tied[np.lexsort((second[tied], known[tied], first[tied]))]
+        tied = tied[_order_of_pairs(first[tied], second[tied], known[tied])]
         order[is_tied] = tied
         is_new[1:] |= (second[order[1:]] != second[order[:-1]]) | (known[order[1:]] != known[order[:-1]])
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(is_new) - 1
     return ranks, pairs.take(pa.array(order[is_new]))
+
+
+def _order_of_pairs(first: NDArray[np.int64], second: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the order by `first`, whose values ascend already, and then by `second`, of which unknown is lowest."""
+    run = np.zeros(len(first), np.int64)
+    np.cumsum(first[1:] != first[:-1], out=run[1:])
+    low = int(second.min())
+    span = int(second.max()) - low + 2
+    if span * (int(run[-1]) + 1) >= 2**63:
+        return np.lexsort((second, known, run))
+    return np.argsort(run * span + (second - low + 1) * known)  # one key, which takes a tenth of the time
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.aggregates.columns import SMALL_DICTIONARY, ComponentColumns, WindowValues, concat, merge, without_unused
+from windloom.aggregates.columns import (
+    SMALL_DICTIONARY,
+    ComponentColumns,
+    WindowValues,
+    concat,
+    merge,
+    ranks_of,
+    without_unused,
+)
 from windloom.aggregates.registry import PlannedComponent, lift, lower, neutral
 from windloom.checkpoint.state_codec import decode, encode
 from windloom.model import Aggregate, DataType, Expression
@@ -113,6 +121,22 @@ def test_ranks_of_two_rounds_become_ranks_of_their_union(function: str) -> None:
     ]
     one_cell = merge(both, np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]))
     assert lowered(function, "string", one_cell) == (["z", "a", None] if function == "min_by" else ["m", "a", "b"])
+
+
+@pytest.mark.parametrize("widest", [3, 2**62])
+def test_pairs_with_many_equal_first_values_are_in_the_order_of_their_second_ones(widest: int) -> None:
+    draw = np.random.default_rng(3)
+    by, values = draw.integers(-2, 3, 200), draw.choice([-widest, -1, 0, 1, widest], 200)
+    known = draw.random(200) < 0.8
+    pairs = pa.StructArray.from_arrays([pa.array(by), pa.array(values, mask=~known)], names=["by", "value"])
+    ranks, ordered = ranks_of(pairs)
+    lowest = (-np.inf,)
+    every = [(int(b), *((int(v),) if k else lowest)) for b, v, k in zip(by, values, known, strict=True)]
+    distinct = sorted(set(every))
+    assert [
+        (pair["by"], -np.inf if pair["value"] is None else pair["value"]) for pair in ordered.to_pylist()
+    ] == distinct
+    assert [distinct[rank] for rank in ranks] == every
 
 
 def test_cells_from_before_it_was_kept_add_nothing() -> None:

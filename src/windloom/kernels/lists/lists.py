@@ -94,39 +94,47 @@ def merge_lists(cells: Lists, codes: int, order: Ints, runs: Ints, *, largest: b
 
 @compiled
 def _merge(bounds, codes, counts, universe, order, runs, largest, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
-    # Two stable counting sorts, by code and then by run, put every run's entries side by side in order of code.
+    # Two stable counting sorts, by code and then by run, put every run's entries side by side in order of code. Where
+    # portions of a stream are put together, most cells are alone in their run: these are copied.
     sizes = np.zeros(len(runs), np.int64)
     places = np.zeros(universe + 1, np.int64)
-    total = 0
     for run in range(len(runs) - 1):
-        for i in range(runs[run], runs[run + 1]):
-            cell = order[i]
-            for entry in range(bounds[cell], bounds[cell + 1]):
-                places[codes[entry] + 1] += 1
-            sizes[run + 1] += bounds[cell + 1] - bounds[cell]
-        total += sizes[run + 1]
+        if runs[run + 1] - runs[run] > 1:
+            for i in range(runs[run], runs[run + 1]):
+                cell = order[i]
+                for entry in range(bounds[cell], bounds[cell + 1]):
+                    places[codes[entry] + 1] += 1
+                sizes[run + 1] += bounds[cell + 1] - bounds[cell]
     for code in range(universe):
         places[code + 1] += places[code]
     for run in range(len(runs) - 1):
         sizes[run + 1] += sizes[run]
+    total = sizes[-1]
     by_code, run_of = np.empty(total, np.int64), np.empty(total, np.int32)
     for run in range(len(runs) - 1):
-        for i in range(runs[run], runs[run + 1]):
-            cell = order[i]
-            for entry in range(bounds[cell], bounds[cell + 1]):
-                place = places[codes[entry]]
-                places[codes[entry]] += 1
-                by_code[place] = entry
-                run_of[place] = run
+        if runs[run + 1] - runs[run] > 1:
+            for i in range(runs[run], runs[run + 1]):
+                cell = order[i]
+                for entry in range(bounds[cell], bounds[cell + 1]):
+                    place = places[codes[entry]]
+                    places[codes[entry]] += 1
+                    by_code[place] = entry
+                    run_of[place] = run
     arranged = np.empty(total, np.int64)
     next_place = sizes[:-1].copy()
     for place in range(total):
         run = run_of[place]
         arranged[next_place[run]] = by_code[place]
         next_place[run] += 1
-    used = 0
+    used = np.int64(0)
     for run in range(len(runs) - 1):
         first = used
+        if runs[run + 1] - runs[run] == 1:
+            cell = order[runs[run]]
+            for entry in range(bounds[cell], bounds[cell + 1]):
+                to_codes[used] = codes[entry]
+                to_counts[used] = counts[entry]
+                used += 1
         for place in range(sizes[run], sizes[run + 1]):
             entry = arranged[place]
             if used > first and to_codes[used - 1] == codes[entry]:
