@@ -131,7 +131,13 @@ class FakeLoom:
         return {name: [grouping.name for grouping in query.group_by] for name, query in self._loom().queries.items()}
 
     def answers(
-        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+        self,
+        name: str,
+        since: str | None,
+        until: str | None,
+        limit: int,
+        most_files: int | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
         return self._rows(min(limit, 30))
 

@@ -27,7 +27,7 @@ from windloom.service.access import Gate, Tokens
 from windloom.service.models import Failure, Problem, answer_error, failed
 from windloom.service.routes import answers, pages, queries, rounds
 from windloom.service.server import HttpServer, Place
-from windloom.service.service import Limits, Relay, ServedHandle, Service, UnregisteredQuery
+from windloom.service.service import KnownParameters, Limits, Relay, ServedHandle, Service, UnregisteredQuery
 from windloom.service.stored_answers import StoredAnswers
 
 _POLICY = (
@@ -184,7 +184,7 @@ def _app() -> FastAPI:
         title="Windloom",
         version=__version__,
         description=_ABOUT,
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=None,  # a route like the others, below
         # FastAPI's own pages load scripts from other sites; `page/api.html` shows the description without them.
         docs_url=None,
         redoc_url=None,
@@ -192,10 +192,11 @@ def _app() -> FastAPI:
         responses={422: {"model": Failure, "description": "What is wrong with the request, and what to do."}},
     )
     for router in (queries.router, answers.router, pages.plan_router, rounds.rounds_router):
-        app.include_router(router, prefix=API)
+        app.include_router(router, prefix=API, dependencies=[KnownParameters])
     for router in (pages.login_router, rounds.health_router):
-        app.include_router(router)
-    app.include_router(pages.router, include_in_schema=False)
+        app.include_router(router, dependencies=[KnownParameters])
+    app.include_router(pages.router, include_in_schema=False, dependencies=[KnownParameters])
+    app.add_api_route(f"{API}/openapi.json", app.openapi, include_in_schema=False, dependencies=[KnownParameters])
     for error in (WindloomError, HTTPException, RequestValidationError, RecursionError, Exception):
         app.add_exception_handler(error, answer_error)
     return app

@@ -18,7 +18,7 @@ from windloom.engine import Loom
 from windloom.engine.handle import Handle
 from windloom.engine.progress import RoundProgress
 from windloom.engine.views import cost_view
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 from windloom.explain.costs import CostView
 from windloom.explain.json import explain_json
 from windloom.explain.picture.picture import explain_svg
@@ -136,12 +136,18 @@ class ServedHandle:
         return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
     def answers(
-        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+        self,
+        name: str,
+        since: str | None,
+        until: str | None,
+        limit: int,
+        most_files: int | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
         query = self._handle.plan.query(name).query
         columns = self._handle.columns(name)
         replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
-        rows = self._stored.read(name, columns, since, until, limit, most_files, replacing)
+        rows = self._stored.read(name, columns, since, until, limit, most_files, replacing, groups)
         return self._handle.arrow(name).slice(0, 0) if rows is None else rows
 
 
@@ -241,6 +247,31 @@ def _may_change(level: Annotated[AccessLevel, Depends(_may_read)]) -> AccessLeve
     return level
 
 
+def check_parameters(request: Request, columns: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Return the values of the given `columns` in the address of a request; refuse parameters that nobody would read.
+
+    A parameter that is misspelt, and ignored, gives the answer to another question.
+    """
+    own = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    known = dict.fromkeys([*own, *columns])
+    for name in request.query_params:
+        if name not in known:
+            raise RefusedError(
+                422,
+                f"unknown parameter '{name[:60]}'",
+                f"this request knows {', '.join(known)}" if known else "this request has no parameters",
+                near_names(name, list(known)) if known else "leave it out",
+            )
+    return {name: request.query_params.getlist(name) for name in request.query_params if name not in own}
+
+
+def _known_parameters(request: Request) -> None:
+    if not request.scope["route"].openapi_extra:  # it takes columns, and checks them itself
+        check_parameters(request)
+
+
+#: For every route.
+KnownParameters = Depends(_known_parameters)
 AnyLevel = Annotated[AccessLevel, Depends(_level)]
 MayRead = Depends(_may_read)
 MayChange = Depends(_may_change)

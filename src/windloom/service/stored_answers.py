@@ -9,7 +9,7 @@ import io
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class StoredAnswers:
         limit: int,
         most_files: int | None = None,
         replacing: Sequence[str] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table | None:
         """Return the latest rows of a query, at most `limit`, in order of time; None if nothing was written yet.
 
@@ -54,7 +55,8 @@ class StoredAnswers:
 
         `columns` are those that the query has now: rows from before a replacement with other columns are left out.
         `since` and `until` bound the end of a window: from the first on, before the second. `replacing` are the
-        grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts.
+        grouping columns of a query with EMIT EARLY: for every window and group, only the last report counts. `groups`
+        has, for some of the grouping columns, the values that are wanted, as text.
         """
         parts: list[pa.Table] = []
         rows_so_far = read = 0
@@ -67,7 +69,7 @@ class StoredAnswers:
             if not self._may_hold(file, name, since, until):
                 continue
             read += 1
-            rows = _between(self._table(file), name, since, until)
+            rows = _of_groups(_between(self._table(file), name, since, until), groups or {})
             if rows.num_rows:
                 parts.append(rows)
                 rows_so_far += rows.num_rows
@@ -144,6 +146,31 @@ def _between(rows: pa.Table, name: str, since: str | None, until: str | None) ->
     if until is not None:
         wanted = pc.and_(wanted, pc.less(ends, _bound("until", until, ends.type)))
     return rows.filter(wanted).drop_columns("query")
+
+
+def _of_groups(rows: pa.Table, groups: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return the rows whose grouping columns have one of the given values."""
+    for name, texts in groups.items():
+        column = rows[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        rows = rows.filter(pc.is_in(column, value_set=_values(name, texts, column.type)))
+    return rows
+
+
+def _values(name: str, texts: Sequence[str], kind: pa.DataType) -> pa.Array:
+    try:
+        if pa.types.is_timestamp(kind):
+            return pa.array([_bound(name, text, kind).as_py() for text in texts], kind)
+        if pa.types.is_binary(kind):
+            return pa.array([bytes.fromhex(text) for text in texts], kind)
+        return pa.array(texts, pa.string()).cast(kind)
+    except (ValueError, pa.ArrowNotImplementedError):
+        raise WindloomError(
+            f"no group of '{name}' can be '{', '.join(texts)[:60]}'",
+            f"its values are of type {kind}",
+            "write a value as the answers show it in JSON",
+        ) from None
 
 
 def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:

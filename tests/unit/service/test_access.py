@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,13 @@ class SlowLoom(FakeLoom):
         self.may_go_on = threading.Event()
 
     def answers(
-        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+        self,
+        name: str,
+        since: str | None,
+        until: str | None,
+        limit: int,
+        most_files: int | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
         self.may_go_on.wait()
         return super().answers(name, since, until, limit)

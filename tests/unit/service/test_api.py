@@ -153,6 +153,30 @@ def test_answers_come_as_json_csv_or_arrow(client: Client) -> None:
     assert client.get("/api/v1/queries/none/answers").status_code == 404
 
 
+def test_a_parameter_that_nobody_would_read_is_refused_on_every_route(client: Client) -> None:
+    assert client.get("/api/v1/queries/flow/answers", params={"symbol": "A", "limit": 5}).status_code == 200
+    misspelt = client.get("/api/v1/queries/flow/answers", params={"symbl": "A"})
+    assert misspelt.status_code == 422
+    assert misspelt.json()["error"] == {
+        "message": "unknown parameter 'symbl'",
+        "detail": "this request knows since, until, limit, format, symbol",
+        "hint": "did you mean 'symbol'?",
+    }
+    assert client.get("/api/v1/queries/high/answers", params={"symbol": "A"}).status_code == 422, "it has no groups"
+    pages = {"/", "/api", "/page/api.js", "/api/v1/openapi.json"}
+    described = client.get("/api/v1/openapi.json").json()["paths"]
+    asked = 0
+    for path, methods in {**described, **{page: {"get": {}} for page in pages}}.items():
+        for method in methods:
+            answer = client.request(method.upper(), path.replace("{name}", "flow"), params={"contry": "DE"})
+            assert answer.status_code == 422, (method, path)
+            error = answer.json()["error"]
+            assert error["message"] == "unknown parameter 'contry'", (method, path)
+            assert error["hint"]
+            asked += 1
+    assert asked > 20
+
+
 def test_the_latest_answers_are_a_row_and_the_points_of_its_group(client: Client) -> None:
     found = client.get("/api/v1/latest", params={"query": ["flow", "none"]}).json()
     assert list(found) == ["flow"]

@@ -71,6 +71,37 @@ def test_of_early_rows_the_last_report_counts(tmp_path: Path) -> None:
     assert found["n"].to_pylist() == [3, 4]
 
 
+def test_a_group_is_found_by_its_value_as_the_answers_show_it(tmp_path: Path) -> None:
+    groups: dict[str, pa.Array] = {
+        "country": pa.array(["DE", "FR", None]).dictionary_encode(),
+        "shop": pa.array([1, 2, 3], pa.int64()),
+        "open": pa.array([True, False, None]),
+        "share": pa.array(["1.50", "2.50", "3.50"]).cast(pa.decimal128(10, 2)),
+        "day": pa.array([_MIDNIGHT.date()] * 3),
+        "at": pa.array([_MIDNIGHT + timedelta(hours=i) for i in range(3)], pa.timestamp("us", tz="UTC")),
+        "key": pa.array([b"\x00", b"a", b"b"]),
+    }
+    columns = {"query": "string", "window_start": "timestamp", "window_end": "timestamp", **dict.fromkeys(groups, "")}
+    manifest = {"tables": {"t": {"columns": {**columns, "n": "bigint"}, "queries": ["a"]}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "t").mkdir()
+    fixed = {"query": pa.array(["a"] * 3), "window_start": groups["at"], "window_end": groups["at"]}
+    pq.write_table(pa.table({**fixed, **groups, "n": pa.array([0, 1, 2])}), tmp_path / "t" / "round-000000000.parquet")
+
+    def found(**wanted: list[str]) -> list[int]:
+        rows = StoredAnswers(tmp_path).read("a", [*groups, "n"], None, None, 100, groups=wanted)
+        return [] if rows is None else list(rows["n"].to_pylist())
+
+    assert found(country=["DE"]) == [0]
+    assert found(country=["DE", "FR"], shop=["2", "3"]) == [1]
+    assert found(country=["IT"]) == []
+    assert (found(open=["false"]), found(share=["2.50"]), found(day=["2026-01-05"])) == ([1], [1], [0, 1, 2])
+    assert (found(at=["2026-01-05T01:00:00Z"]), found(key=["61"])) == ([1], [1])
+    for name, text in (("shop", "two"), ("open", "perhaps"), ("day", "Monday"), ("key", "z"), ("share", "x")):
+        with pytest.raises(WindloomError, match=f"no group of '{name}' can be '{text}'"):
+            found(**{name: [text]})
+
+
 def test_a_range_is_by_the_end_of_windows(out: Path) -> None:
     assert values(out, since="2026-01-05T00:03:00Z", until="2026-01-05T00:05:00+00:00") == [3, 4]
     assert values(out, since="2026-01-05 00:08:00") == [8, 9]

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from windloom.engine.results import unknown_query
 from windloom.model.formatting import plain
 from windloom.service.models import Latest, Name, Rows
-from windloom.service.service import MayRead, Served
+from windloom.service.service import MayRead, Served, check_parameters
 from windloom.service.stored_answers import FORMATS, arrow_pieces, as_rows, csv_bytes
 
 router = APIRouter(tags=["answers"])
@@ -24,7 +24,21 @@ Instant = Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00
 _TAIL_ROWS, _TAIL_FILES, _POINTS = 2_000, 40, 40
 
 
-@router.get("/queries/{name}/answers", dependencies=[MayRead], response_model=Rows)
+#: As OpenAPI describes parameters whose names are not known beforehand.
+_GROUPS = {
+    "name": "groups",
+    "in": "query",
+    "description": "Grouping columns with a wanted value each; a repeated one has several.",
+    "schema": {"type": "object", "additionalProperties": {"type": "string"}},
+}
+
+
+@router.get(
+    "/queries/{name}/answers",
+    dependencies=[MayRead],
+    response_model=Rows,
+    openapi_extra={"parameters": [_GROUPS]},
+)
 def read_answers(
     name: Annotated[Name, Path()],
     service: Served,
@@ -36,12 +50,14 @@ def read_answers(
 ) -> Response:
     """The latest rows of a query, at most `limit`, in order of time.
 
-    `since` and `until` bound the end of their windows. The format is `format`, or the one that `Accept` asks for.
+    `since` and `until` bound the end of their windows, and a grouping column, as in `country=DE`, their group. The
+    format is `format`, or the one that `Accept` asks for.
     """
     if name not in service.loom.queries:
         raise unknown_query(name, list(service.loom.queries))
+    groups = check_parameters(request, service.loom.groupings().get(name, ()))
     with service.working():
-        table = service.loom.answers(name, since, until, min(limit, service.limits.rows))
+        table = service.loom.answers(name, since, until, min(limit, service.limits.rows), groups=groups)
         match format or _accepted(request.headers.get("accept", "")):
             case "csv":
                 return Response(csv_bytes(table), media_type=FORMATS["csv"])
