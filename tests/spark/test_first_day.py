@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
@@ -13,11 +13,13 @@ import pytest
 import windloom
 from support.files import follow, put
 from support.trades import ROWS, STREAM, WINDOW, trades
-from windloom import Loom, WindloomError
+from windloom import Loom, WindloomError, sink
 from windloom.errors import WindloomWarning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from windloom.engine.handle import Handle
 
 NOW = {"availableNow": True}
 KEY = [("window_start", "ascending"), ("symbol", "ascending")]
@@ -249,3 +251,168 @@ def test_a_directory_without_answers_says_what_it_is(spark: SparkSession, tmp_pa
     asking(loom, {"flow": ASKED["flow"]})
     with pytest.raises(WindloomError, match="was written by an earlier revision of Windloom"):
         loom.start(path=tmp_path / "old", checkpoint=tmp_path / "checkpoint")
+
+
+# ---- a refusal writes nothing ----------------------------------------------------------------------------------------
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder, with the bytes of files; the lock says who was there last."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+        if path.name != "lock" or path.stat().st_size == 0
+    }
+
+
+FLOW = {"flow": ASKED["flow"]}
+NOWHERE = sink("postgres", "postgresql://nobody@127.0.0.1:1/none")
+BATCH, NO_DATA = object(), object()
+
+#: What is wrong with a start: its queries, its arguments, what it is refused for.
+WRONG_STARTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    "a query was forgotten": ({}, {}, "there is no query to answer"),
+    "the stream is a batch": (FLOW, {"frame": BATCH}, "is a batch DataFrame"),
+    "the stream has no data": (FLOW, {"frame": NO_DATA}, "has no data"),
+    "a trigger that is unknown": (FLOW, {"trigger": {"once": True}}, "unknown trigger"),
+    "an end that does not come": (FLOW, {"finish": True, "trigger": None}, "needs a stream that ends"),
+    "a negative time": (FLOW, {"keep": "-1 hour"}, "cannot be negative"),
+    "a placement that is unknown": (FLOW, {"placement": "cloud"}, "unknown placement"),
+    "shards on the driver": (FLOW, {"shards": 2}, "shards=2 is not used"),
+    "rows counted on executors": (
+        {"counted": ASKED["counted"]},
+        {"placement": "executors", "sink": "memory", "path": None},
+        "query 'counted'",
+    ),
+    "a schedule without a budget": (FLOW, {"schedule": "edf"}, "schedule 'edf' is not used"),
+    "an objective that is unknown": (FLOW, {"objective": "beauty"}, "beauty"),
+    "charts with an unknown option": (FLOW, {"adapt": {"part": 3}}, "no option 'part'"),
+    "an instant that is none": (FLOW, {"history": NOW, "handover": "noon"}, "handover is not an instant"),
+    "a history that streams": (FLOW, {"history": "stream"}, "is a streaming DataFrame"),
+    "a history of nobody": (FLOW, {"history": {"orders": "batch"}}, "no stream 'orders'"),
+    "going on without a query of its own": (FLOW, {"without": ["flow"], "again": True}, "cannot go on without"),
+    "a sink that is unknown": (FLOW, {"sink": "parket"}, "unknown sink"),
+    "a sink without a place": (FLOW, {"path": None}, "needs a place of its own"),
+    "a sink without a checkpoint": (FLOW, {"checkpoint": None}, "needs a place of its own"),
+    "a sink that cannot take a query": (
+        FLOW | {"counted": ASKED["counted"]},
+        {"sink": "current"},
+        "query 'counted' has no present result",
+    ),
+    "a sink that is not there, beside one that is": (FLOW, {"sink": ["current", NOWHERE]}, "PostgreSQL at"),
+    "an address that cannot be read": (FLOW, {"sink": ["parquet", sink("webhook", "ftp://x")]}, "webhook"),
+    "answers of another stream": (FLOW, {"path": "others"}, "holds the answers of another run"),
+    "a place below a file": (FLOW, {"path": "a file/out"}, "a file/out"),
+    "a checkpoint below a file": (FLOW, {"checkpoint": "a file/c"}, "a file/c"),
+    "a plan that cannot be": (FLOW, {"strategy": "best"}, "unknown strategy 'best'"),
+}
+
+
+@pytest.fixture(scope="module")
+def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a stream that has had a round, and what it has read."""
+    folder = tmp_path_factory.mktemp("begun")
+    put(folder / "in", "000", ROWS)
+    (folder / "a file").write_text("")
+    (folder / "others").mkdir()
+    (folder / "others" / "_manifest.json").write_text("{}")
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, folder / "in"), time="ts")
+    asking(loom, FLOW)
+    handle = loom.start("parquet", path=folder / "begun out", checkpoint=folder / "begun c", trigger=NOW)
+    assert handle.await_termination(300)
+    return folder
+
+
+def refused_start(spark: SparkSession, folder: Path, queries: dict[str, str], given: dict[str, Any]) -> WindloomError:
+    """The error of a start that is wrong: it leaves everything as it was."""
+    given = dict(given)
+    loom, frame, is_again = Loom(spark), given.pop("frame", None), given.pop("again", False)
+    batch = trades(spark)
+    if frame is NO_DATA:
+        (folder / "trades.cql").write_text(STREAM, encoding="utf-8")
+        loom.load(folder / "trades.cql")
+    else:
+        loom.stream("trades", batch if frame is BATCH else follow(spark, folder / "in"), time="ts")
+    places = {"path": "begun out", "checkpoint": "begun c"} if is_again else {"path": "out", "checkpoint": "new/c"}
+    arguments = {"sink": "parquet", "trigger": NOW, **places, **given}
+    for name in ("path", "checkpoint"):
+        arguments[name] = None if arguments[name] is None else folder / arguments[name]
+    frames = {"stream": follow(spark, folder / "in"), "batch": batch}
+    match arguments.get("history"):
+        case str(kind):
+            arguments["history"] = frames[kind]
+        case {"orders": str(kind)}:
+            arguments["history"] = {"orders": frames[kind]}
+        case {"availableNow": _}:
+            arguments["history"] = batch
+    asking(loom, queries)
+    before = tree(folder)
+    with pytest.raises(WindloomError) as refused:
+        loom.start(**arguments)
+    assert tree(folder) == before, "something was written"
+    assert refused.value.hint
+    return refused.value
+
+
+@pytest.mark.parametrize("mistake", WRONG_STARTS)
+def test_a_start_that_is_refused_writes_nothing(spark: SparkSession, begun: Path, mistake: str) -> None:
+    queries, given, said = WRONG_STARTS[mistake]
+    assert said in str(refused_start(spark, begun, queries, given))
+    if "again" not in given:  # the same with a checkpoint that exists, if it is about something else
+        assert str(refused_start(spark, begun, queries, {"checkpoint": "begun c", **given}))
+
+
+def test_a_start_that_forgot_a_query_can_be_corrected(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "000", ROWS)
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    with pytest.raises(WindloomError, match="there is no query to answer"):
+        loom.start("parquet", path=tmp_path / "out", checkpoint=tmp_path / "c", trigger=NOW)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+    loom = Loom(spark)
+    loom.stream("sales", follow(spark, tmp_path / "in"), time="ts", delay="1 minute")
+    loom.query("flow", ASKED["flow"].replace("trades", "sales"))
+    handle = loom.start("parquet", path=tmp_path / "out", checkpoint=tmp_path / "c", trigger=NOW, finish=True)
+    assert handle.await_termination(300)
+    assert handle.arrow("flow").num_rows > 0
+
+
+# ---- the names of StreamingQuery -------------------------------------------------------------------------------------
+
+
+def test_a_handle_answers_to_the_names_of_a_streaming_query(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "000", ROWS)
+    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c"}
+
+    def start(**more: Any) -> Handle:
+        loom = Loom(spark)
+        loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+        loom.query("flow", ASKED["flow"])
+        return loom.start("parquet", **places, **more)
+
+    query = start(name="desk")
+    query.processAllAvailable()
+    assert query.isActive
+    assert query.name == "desk"
+    assert [each.name for each in spark.streams.active] == ["desk"]
+    assert query.lastProgress is query.progress
+    assert query.lastProgress is not None
+    assert (query.lastProgress["batchId"], query.lastProgress["numInputRows"]) == (0, len(ROWS))
+    assert query.lastProgress["durationMs"]["triggerExecution"] >= query.lastProgress["durationMs"]["step"]
+    assert [progress.round for progress in query.recentProgress] == [0]
+    assert {"message", "isDataAvailable", "isTriggerActive"} <= set(query.status)
+    assert query.awaitTermination(0.01) is False
+    other = Loom(spark)
+    other.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    other.query("flow", ASKED["flow"])
+    with pytest.raises(WindloomError, match="there is a stream 'desk' already"):
+        other.start("memory", name="desk")
+    query.stop()
+    assert not query.isActive
+    assert query.exception() is None
+    assert query.awaitTermination() is True
+    again = start(trigger=NOW)
+    assert again.awaitTermination(300)
+    assert (again.id, again.name) == (query.id, None)
+    assert again.runId != query.runId

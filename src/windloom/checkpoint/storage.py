@@ -112,7 +112,8 @@ class Storage(Protocol):
     def lock(self, owner: str) -> None:
         """Keep others out until `unlock` or the end of the process; raise for a second owner, naming the first."""
 
-    def unlock(self) -> None: ...
+    def unlock(self, *, without_trace: bool = False) -> None:
+        """Let others in; `without_trace`, remove what `lock` has made, as far as nothing else has come into it."""
 
 
 def refuse_second(place: str, owner: str) -> WindloomError:
@@ -131,6 +132,7 @@ class LocalStorage:
         self.root = root.absolute()
         self._syncs = syncs
         self._lock: int | None = None
+        self._made: list[Path] = []  # by `lock`, innermost first
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -189,10 +191,12 @@ class LocalStorage:
         if root in _locked_here:
             raise refuse_second(str(self.root), _locked_here[root])
         path = self.root / LOCK_FILE
+        made = [each for each in (path, self.root, *self.root.parents) if not each.exists()]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
+            _remove(made)
             raise _failed("write", path, error) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,19 +205,34 @@ class LocalStorage:
             os.close(handle)
             raise refuse_second(str(self.root), first or "another process") from None
         try:
+            if not os.path.samestat(os.fstat(handle), os.stat(path)):
+                raise FileNotFoundError(errno.ENOENT, "a start that was refused has removed it just now", str(path))
             os.ftruncate(handle, 0)
             os.pwrite(handle, owner.encode(), 0)
         except OSError as error:
             os.close(handle)
             raise _failed("write", path, error) from error
-        self._lock = handle
+        self._lock, self._made = handle, made
         _locked_here[root] = owner
 
-    def unlock(self) -> None:
+    def unlock(self, *, without_trace: bool = False) -> None:
         if self._lock is not None:
+            root = self.root.resolve()
+            if without_trace:
+                _remove(self._made)
             os.close(self._lock)  # this frees the lock
             self._lock = None
-            _locked_here.pop(self.root.resolve(), None)
+            _locked_here.pop(root, None)
+
+
+def _remove(made: Iterable[Path]) -> None:
+    """Remove a file and directories, innermost first, up to the first that holds something else."""
+    with suppress(OSError):
+        for path in made:
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
 
 
 class _LocalFile:

@@ -134,7 +134,10 @@ class Handle(AnswerViews):
         loop = self._loop
         ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
+        ready = {"isDataAvailable": False, "isTriggerActive": False}
+        ready |= {} if self._query is None else self._query.status
         about: dict[str, Any] = {
+            **ready,
             "active": self.is_active,
             "message": "ended" if not self.is_active else "starting",
             "round": self._checkpoint.last_committed,
@@ -149,8 +152,8 @@ class Handle(AnswerViews):
             about["message"] = f"failed: {self._failure}"
         elif self.waiting is not None:
             about["message"] = str(self.waiting)
-        elif self.is_active and self._query is not None:
-            about["message"] = self._query.status["message"]
+        elif self.is_active and "message" in ready:
+            about["message"] = ready["message"]
         return about
 
     @property
@@ -411,6 +414,41 @@ class Handle(AnswerViews):
         if self._failure is not None:
             raise self._failure
         return ended
+
+    # ---- the names of Spark's StreamingQuery -----------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The id of the checkpoint: the same in every process that continues the stream."""
+        return self._checkpoint.id
+
+    @property
+    def runId(self) -> str:  # noqa: N802
+        """The id of this start, which Spark's own log and UI show."""
+        return str(self.spark_query.runId)
+
+    @property
+    def name(self) -> str | None:
+        """The name given to `loom.start`, under which Spark's UI shows the stream."""
+        return self.spark_query.name
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        return self.is_active
+
+    @property
+    def lastProgress(self) -> RoundProgress | None:  # noqa: N802
+        return self.progress
+
+    @property
+    def recentProgress(self) -> list[RoundProgress]:  # noqa: N802
+        return self.recent_progress
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
+        return self.await_termination(timeout)
+
+    def processAllAvailable(self) -> None:  # noqa: N802
+        self.process_all_available()
 
     # ---- Spark calls these --------------------------------------------------------------------------------------
 

@@ -388,6 +388,7 @@ class Loom:
         budget: str | timedelta | None = None,
         schedule: str | None = None,
         without: Sequence[str] = (),
+        name: str | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -421,7 +422,8 @@ class Loom:
         these answers are late, but each row still comes once and is the same. `schedule` says what is answered
         together: "late_pending", "late", "hybrid", "conservative", "aggressive" or "edf".
 
-        `without` names queries that were added while the stream ran, and that it goes on without.
+        `without` names queries that were added while the stream ran, and that it goes on without. `name` is how Spark's
+        UI calls the stream.
         """
         from windloom.engine.options import StreamOptions, parse_instant
         from windloom.engine.start import start_stream
@@ -454,6 +456,7 @@ class Loom:
             history=history,
             handover=None if handover is None else parse_instant("handover", handover),
             tables=dict(self._tables),
+            query_name=name,
             progress=progress,
             learned=self._learned.estimates.without_rounds(),
             waiting=waiting,

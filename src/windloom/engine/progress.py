@@ -95,6 +95,15 @@ class RoundProgress:
         return facts_table(f"round {self.round}", {name: fact for name, fact in self.as_dict().items() if fact != {}})
 
     def __getitem__(self, name: str) -> Any:
+        """Return a figure by its name, or by the name that it has in the progress of Spark's own streams."""
+        match name:
+            case "batchId":
+                return self.batch
+            case "numInputRows":
+                return sum(self.tuples.values())
+            case "durationMs":
+                parts = {part: round(seconds * 1e3) for part, seconds in self.seconds.items()}
+                return {**parts, "triggerExecution": round(self.total_seconds * 1e3)}
         return self.as_dict()[name]
 
 

@@ -17,6 +17,7 @@ from windloom.checkpoint.json_codec import read_adapted
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.recovery import recover, settle_shards
 from windloom.checkpoint.shards.files import ShardFiles
+from windloom.checkpoint.staged import StagedStorage
 from windloom.checkpoint.tuple_files import planned_room, refuse_without_room
 from windloom.checkpoint.tuple_folder import TupleFolder, named_files
 from windloom.engine.budget import LEARNED_ROUNDS, MeasuredAnswers, Scheduling
@@ -80,11 +81,15 @@ def start_stream(
     history: DataFrame | Mapping[str, DataFrame] | None,
     handover: int | None,
     tables: Mapping[str, WideTable],
+    query_name: str | None,
     progress: Callable[[RoundProgress], None] | None,
     learned: Estimates,
     waiting: Callable[[SinkWait | None], None] | None,
 ) -> Handle:
-    """Start the stream and return its handle; `learned` are the estimates from earlier runs."""
+    """Start the stream and return its handle; `learned` are the estimates from earlier runs.
+
+    A start that is refused leaves the checkpoint, and the places of sinks, as they were.
+    """
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
@@ -92,7 +97,7 @@ def start_stream(
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
         checkpoint_place = _checkpoint_place(spark, checkpoint, options, undo)
-        storage = storage_at(spark, checkpoint_place)
+        storage = StagedStorage(storage_at(spark, checkpoint_place))
         opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
@@ -118,11 +123,11 @@ def start_stream(
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
         placement = _make_placement(spark, registry, opened, checkpoint_place, shards, options, outlets, stored)
         recovered = recover(opened, queries.plan_of)
-        tuples.keep_only(named_files(opened, recovered))
-        tuples.look_for_lost(recovered.state.kept)
         newest = opened.newest_plan()
         if newest is not None:
             refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)
+        tuples.keep_only(named_files(opened, recovered))
+        tuples.look_for_lost(recovered.state.kept)
         loop = RoundLoop(
             queries.plan_of,
             opened,
@@ -152,17 +157,31 @@ def start_stream(
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
+        ingest = ingest_of(frames)
+        writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
+        writer = writer.option("checkpointLocation", f"{checkpoint_place}/spark")
+        if query_name is not None:
+            _check_name(spark, query_name)
+            writer = writer.queryName(query_name)
+        if options.trigger:
+            writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
+        storage.release()  # nothing is refused from here on
         if before and loop.next_round == 0:
             loop.run(RoundTuples(before))  # what came before the stream
         elif loop.next_round > 0 and (begun := opened.begun(loop.next_round)) is not None and begun.batch is None:
             loop.finish()  # the stream was interrupted while it was being finished
-        ingest = ingest_of(frames)
-        writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
-        writer = writer.option("checkpointLocation", f"{checkpoint_place}/spark")
-        if options.trigger:
-            writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
+
+
+def _check_name(spark: SparkSession, name: object) -> None:
+    """Raise for names that Spark would refuse, which it does when the stream is started."""
+    if not isinstance(name, str) or not name.strip():
+        raise WindloomError("a stream's name is text", f"it is {name!r}", "give a name, or leave it out")
+    if any(query.name == name for query in spark.streams.active):
+        raise WindloomError(
+            f"there is a stream '{name}' already", "it runs in this session", "stop it, or give this one another name"
+        )
 
 
 def _warn_of_untimed(streams: Mapping[str, Stream], warned: set[str], outcome: Outcome) -> None:

@@ -35,24 +35,34 @@ class CurrentSink(Sink):
         EMIT CHANGES are divided by their groups into `buckets` buckets.
         """
         self._root, self._expiries, self._files, self._buckets = root, expiries, files, buckets
+        self._checkpoint, self._is_owner = checkpoint, False
         self._tables: dict[str, Versions] = {}
         self._queries: dict[str, list[str]] = {}  # by table of answers
+        self._own(writes=False)
+
+    def _own(self, *, writes: bool) -> None:
+        """Check that no other checkpoint owns the directory; with `writes`, make it this one's."""
+        if self._is_owner:
+            return
+        owner = self._root / FOLDER / _OWNER
         try:
-            (root / FOLDER).mkdir(parents=True, exist_ok=True)
-            owner = root / FOLDER / _OWNER
-            owned_by = owner.read_text() if owner.exists() else None
-            if owned_by is None:
-                owner.write_text(checkpoint)
+            owned_by = owner.read_text()
+        except FileNotFoundError:
+            owned_by = None
         except OSError as error:
             raise WindloomError(
-                f"cannot write to '{root}'", str(error), "choose another directory, or make room"
+                f"cannot write to '{self._root}'", str(error), "choose another directory, or make room"
             ) from None
-        if owned_by is not None and owned_by != checkpoint:
+        if owned_by is not None and owned_by != self._checkpoint:
             raise WindloomError(
-                f"the directory '{root}' holds the results of another stream",
+                f"the directory '{self._root}' holds the results of another stream",
                 "its rounds belong to another checkpoint",
                 "give a new directory, or the checkpoint these results were made with",
             )
+        if writes:
+            owner.parent.mkdir(parents=True, exist_ok=True)
+            owner.write_text(self._checkpoint)
+            self._is_owner = True
 
     @classmethod
     def open(
@@ -102,6 +112,7 @@ class CurrentSink(Sink):
 
     def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
         try:
+            self._own(writes=True)
             return self._written(round, answers)
         except OSError as error:
             if error.errno == errno.ENOSPC:

@@ -56,6 +56,7 @@ class PostgresSink(Sink):
         self._place = f"'{host}{port}', '{database}'"
         self._connection: Connection | None = None
         self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that exist, by table of answers
+        self._is_prepared = False
 
     @classmethod
     def open(cls, place: SinkPlace, *, url: str, schema: str = "windloom") -> Self:
@@ -64,6 +65,7 @@ class PostgresSink(Sink):
         try:
             with sink._transaction() as connection:
                 sink._prepare(connection)
+                raise psycopg.Rollback  # this start may still be refused; the first round makes what is missing
         except SinkDownError as error:  # at the start, a wrong address is likelier than a server that is down
             sink.close()
             raise WindloomError(error.message, error.detail, error.hint) from error
@@ -75,6 +77,8 @@ class PostgresSink(Sink):
     def write(self, round: int, answers: RoundAnswers) -> None:
         try:
             with self._transaction() as connection:
+                if not self._is_prepared:
+                    self._prepare(connection)
                 if self._holds(connection, round):
                     return
                 self._describe(connection, answers.tables)
@@ -96,6 +100,7 @@ class PostgresSink(Sink):
                 done = sql.SQL("UPDATE {} SET round = {}, committed = now()").format(rounds, sql.Literal(round))
                 self._execute(connection, done)
                 fault("before sink")
+            self._is_prepared = True
             fault("after sink")
         except BaseException:
             self._known = {}  # the transaction may have undone the creation of tables

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from windloom.checkpoint.staged import StagedStorage
 from windloom.checkpoint.storage import LocalStorage, watched
 from windloom.errors import WindloomError
 
@@ -68,6 +69,41 @@ def test_a_second_owner_is_refused_and_told_who_the_first_is(tmp_path: Path) -> 
     first.unlock()
     second.lock("me")
     second.unlock()
+
+
+def test_a_lock_leaves_no_trace_if_nothing_came_of_it(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "a" / "c")
+    storage.lock("me")
+    storage.unlock(without_trace=True)
+    assert list(tmp_path.iterdir()) == []
+    storage.lock("me")
+    storage.write("plans/1.json", b"1")
+    storage.unlock(without_trace=True)
+    assert storage.read("plans/1.json") == b"1"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WindloomError, match="cannot write"):
+        LocalStorage(tmp_path / "file" / "c").lock("me")
+
+
+def test_staged_files_are_read_as_if_they_were_written_and_are_written_when_they_are_released(tmp_path: Path) -> None:
+    behind = LocalStorage(tmp_path / "c")
+    behind.write("log/1", b"old")
+    behind.write("log/2", b"old")
+    staged = StagedStorage(behind)
+    staged.write("log/2", b"newer")
+    staged.write("plans/1", b"plan")
+    staged.delete("log/1")
+    file = staged.create("log/3")
+    file.stream.write(b"three")
+    file.finish()
+    assert (staged.read("log/1"), staged.read("log/2"), staged.read("plans/1")) == (None, b"newer", b"plan")
+    assert (staged.list("log"), staged.sizes("log"), staged.list("plans")) == (["2", "3"], {"2": 5, "3": 5}, ["1"])
+    assert (behind.list("log"), behind.read("log/2"), behind.list("plans")) == (["1", "2"], b"old", [])
+    staged.release()
+    assert (behind.list("log"), behind.read("log/2"), behind.list("plans")) == (["2", "3"], b"newer", ["1"])
+    staged.write("log/4", b"four")
+    staged.delete("log/2")
+    assert behind.list("log") == staged.list("log") == ["3", "4"]
 
 
 _HOLD = """

@@ -83,7 +83,7 @@ def test_a_group_is_found_by_its_value_as_the_answers_show_it(tmp_path: Path) ->
     }
     columns = {"query": "string", "window_start": "timestamp", "window_end": "timestamp", **dict.fromkeys(groups, "")}
     manifest = {"tables": {"t": {"columns": {**columns, "n": "bigint"}, "queries": ["a"]}}}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "_manifest.json").write_text(json.dumps(manifest))
     (tmp_path / "t").mkdir()
     fixed = {"query": pa.array(["a"] * 3), "window_start": groups["at"], "window_end": groups["at"]}
     pq.write_table(pa.table({**fixed, **groups, "n": pa.array([0, 1, 2])}), tmp_path / "t" / "round-000000000.parquet")

@@ -49,6 +49,9 @@ class Opened:
 
     @property
     def round(self) -> int:
+        """The last round that is there; -1 before the first one, which makes the schema."""
+        if self.server.rows(f"SELECT to_regclass('\"{self.schema}\".{ROUNDS}')")[0][0] is None:
+            return -1
         return int(self.server.rows(f'SELECT round FROM "{self.schema}".{ROUNDS}')[0][0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ class HadoopStorage:
         self._overwrite = context._gateway.new_array(rename, 1)
         self._overwrite[0] = rename.OVERWRITE
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
+        self._made: Sequence[Any] = ()  # directories made by `lock`, innermost first
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
@@ -142,6 +143,7 @@ class HadoopStorage:
         if holder is not None and time.time() - holder[1] < STALE_SECONDS:
             raise refuse_second(self.root, holder[0])
         if holder is None:
+            self._made = self._missing()
             with _failing("write", f"{self.root}/{LOCK_FILE}"):  # only this step is atomic between two owners
                 is_first = bool(self._fs.createNewFile(self._path(LOCK_FILE)))
             if not is_first:
@@ -152,13 +154,27 @@ class HadoopStorage:
         self._renewal = (thread, ended)
         thread.start()
 
-    def unlock(self) -> None:
+    def unlock(self, *, without_trace: bool = False) -> None:
         if self._renewal is not None:
             thread, ended = self._renewal
             self._renewal = None
             ended.set()
             thread.join()  # a renewal after this would lock it again
             self.delete(LOCK_FILE)
+            with suppress(Py4JJavaError):
+                for path in self._made if without_trace else ():
+                    if len(self._fs.listStatus(path)):
+                        break
+                    self._fs.delete(path, False)
+
+    def _missing(self) -> Sequence[Any]:
+        """Return the directory of the checkpoint and those above it that do not exist, innermost first."""
+        path, missing = self._path(""), []
+        with _failing("read", self.root):
+            while path is not None and not self._fs.exists(path):
+                missing.append(path)
+                path = path.getParent()
+        return missing
 
     def _renew(self, owner: str, ended: threading.Event) -> None:
         while not ended.wait(_RENEW_SECONDS):
