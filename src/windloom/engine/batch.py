@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import gc
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -58,7 +60,7 @@ def run_batch(
     left_out = Untimed({stream.name: stream for stream in plan.streams}, untimed == "skip")
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
     asked = [planned.query for planned in plan.queries]
-    with as_windloom_errors(streams, asked), ExitStack() as scope:
+    with as_windloom_errors(streams, asked), without_full_collections(), ExitStack() as scope:
         tables = AnswerTables(spark)
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
@@ -75,6 +77,34 @@ def run_batch(
         shards = shards or 2 * spark.sparkContext.defaultParallelism
         progress(f"partial and final aggregation on executors, {shards} shards")
         return batch.on_executors(whole, shards)
+
+
+class _Collections:
+    """How many runs hold back full collections, and how often there were to be some before the first of them."""
+
+    lock = threading.Lock()
+    runs = 0
+    before = gc.get_threshold()
+
+
+@contextmanager
+def without_full_collections() -> Iterator[None]:
+    """Put off full garbage collections: each looks at everything that Spark, Numba and the user's program hold.
+
+    What a run drops is freed at once, or by collections of young objects, which continue.
+    """
+    with _Collections.lock:
+        if not _Collections.runs:
+            _Collections.before = gc.get_threshold()
+            gc.set_threshold(*_Collections.before[:2], 1 << 30)
+        _Collections.runs += 1
+    try:
+        yield
+    finally:
+        with _Collections.lock:
+            _Collections.runs -= 1
+            if not _Collections.runs:
+                gc.set_threshold(*_Collections.before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support.micro_batches import Frames, ManualClock, MicroBatches, RowJobs, an
 from windloom.checkpoint.journal import NoJournal
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.recovery import RecoveredState
+from windloom.engine.batch import without_full_collections
 from windloom.engine.driver import DriverPlacement
 from windloom.engine.loop import CompletedRound, Listeners, RoundLoop
 from windloom.engine.round import RoundTuples
@@ -129,3 +131,16 @@ def test_a_sink_that_fails_leaves_nothing_of_the_store(plan: Plan, tmp_path: Pat
     ):
         run_whole(plan, [store, Broken()])
     assert not list(tmp_path.iterdir())
+
+
+def test_full_collections_wait_for_the_last_of_several_runs() -> None:
+    before = gc.get_threshold()
+    with without_full_collections():
+        with without_full_collections():
+            assert gc.get_threshold()[2] > 1_000_000
+        assert gc.get_threshold()[2] > 1_000_000
+        assert gc.get_threshold()[:2] == before[:2]
+    assert gc.get_threshold() == before
+    with pytest.raises(ZeroDivisionError), without_full_collections():
+        raise ZeroDivisionError
+    assert gc.get_threshold() == before
