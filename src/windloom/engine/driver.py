@@ -16,6 +16,7 @@ from windloom.checkpoint.tuple_files import LostTuplesError
 from windloom.engine.relation_versions import Relations
 from windloom.engine.round import Round, RoundTuples
 from windloom.engine.row_queries import RowQueries, TupleKeeping, lost_files
+from windloom.kernels.compiling import keep_freed_memory
 from windloom.model.stream import Version
 from windloom.plan.plan import Plan
 from windloom.rounds.lateness import late_from
@@ -61,6 +62,7 @@ class DriverPlacement:
         rows: RowQueries,
         relations: Relations | None = None,
     ) -> None:
+        keep_freed_memory()
         self._jobs, self._journal, self._watermarks, self._rows = jobs, journal, watermarks, rows
         self.relations = relations or Relations({})
 

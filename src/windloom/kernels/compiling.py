@@ -10,6 +10,7 @@ process notes which kernels it used, and a later one loads them while it waits f
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import platform
@@ -17,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,6 +47,26 @@ def new_array(length: int, kind: type[Kind]) -> NDArray[Kind]:
     if not length:
         return np.empty(0, kind)
     return np.frombuffer(pa.allocate_buffer(length * np.dtype(kind).itemsize), kind)
+
+
+#: Options of glibc's `mallopt`, by number: up to 32 MiB, which all versions take, an array comes from the heap; that
+#: grows by 64 MiB, the size of a thread's piece of it, and returns memory to the system once 1 GiB at its end is free.
+_KEPT_MEMORY = {-3: 32 << 20, -2: 64 << 20, -1: 1 << 30}
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Let the process keep memory that arrays free, as Arrow's pool does; return whether the C library can do that.
+
+    Whoever sets options of malloc in the environment keeps them.
+    """
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return False
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (OSError, TypeError, AttributeError):  # not glibc
+        return False
+    return all(set_option(option, size) == 1 for option, size in _KEPT_MEMORY.items())
 
 
 #: The build-time switch.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -43,3 +47,37 @@ def test_set_up_says_that_kernels_cannot_be_kept_and_what_to_set(
     with pytest.raises(WindloomError, match="compiled kernels cannot be kept") as raised:
         warm_up.prepare(print)
     assert "NUMBA_CACHE_DIR" in raised.value.hint
+
+
+FREED = """
+import resource, sys
+import numpy as np
+from windloom.kernels.compiling import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.ones(2 << 20)  # 16 MiB, which glibc returns to the system otherwise
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+keeps = keep_freed_memory()
+print(keeps, faults(), faults())
+"""
+
+
+def faults_of_an_array(**settings: str) -> tuple[bool, int, int]:
+    """Whether freed memory is kept, and how often the system had to give a page for an array, and for the next one."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", FREED]
+    keeps, first, again = subprocess.check_output(command, env={**plain, **settings}, text=True).split()
+    return keeps == "True", int(first), int(again)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the options are those of glibc")
+def test_memory_that_an_array_has_freed_is_not_obtained_from_the_system_again() -> None:
+    keeps, first, again = faults_of_an_array()
+    assert keeps
+    assert again < first / 10
+
+
+def test_options_of_malloc_in_the_environment_remain() -> None:
+    assert not faults_of_an_array(MALLOC_ARENA_MAX="2")[0]
