@@ -239,17 +239,20 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
         st.builds(TimeWindow, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)), min_size=1, max_size=3
     ),
     interval=st.just((TICK_MIN, TICK_MAX)) | st.tuples(st.integers(-80, 20), st.integers(20, 90)),
+    unit=st.sampled_from([1, 1_000_000, 86_400_000_001, 1 << 46]),
 )
 def test_every_lane_has_room_for_its_windows(
-    groups: list[list[int]], windows: list[TimeWindow], interval: tuple[int, int]
+    groups: list[list[int]], windows: list[TimeWindow], interval: tuple[int, int], unit: int
 ) -> None:
+    """Whether ticks are few or many, edges of windows at the very ticks at which cells begin are told apart."""
+    groups = [[start * unit for start in group] for group in groups]
+    interval = (max(TICK_MIN, interval[0] * unit), min(TICK_MAX, interval[1] * unit))
     bounds = np.cumsum([0, *map(len, groups)])
     starts = np.array([start for group in groups for start in group], np.int64)
-    lengths = zip(*((own.range_ticks, own.slide_ticks, own.offset_ticks) for own in windows), strict=True)
-    lanes = locate(starts, bounds, WindowArrays(*(np.array(own, np.int64) for own in lengths)), *interval, NO_MARKS)
+    lengths = [[each * unit for each in (own.range_ticks, own.slide_ticks, own.offset_ticks)] for own in windows]
+    lanes = locate(starts, bounds, WindowArrays(*np.array(lengths, np.int64).T), *interval, NO_MARKS)
     expected: list[list[int]] = []
-    for window in windows:
-        range_, slide, offset = window.range_ticks, window.slide_ticks, window.offset_ticks
+    for range_, slide, offset in lengths:
         for group in groups:
             every = {
                 k for start in group for k in range((start - offset - range_) // slide, (start - offset) // slide + 1)

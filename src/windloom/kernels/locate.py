@@ -18,6 +18,12 @@ from windloom.model.arrays import Ints, Positions
 
 #: Runs of at least this many rows are noted.
 LONG_RUN = 64
+#: Rows are taken one by one where evenly spaced cells are fewer than this on average, and nowhere enough for a run.
+SHORT_STRETCH = 16
+#: Up to this many cells per slide, looking at each of them takes less time than searching among them.
+FEW_CELLS = 32
+#: Below this many ticks, 35 years, a quotient by a slide is the floor of the product with its reciprocal.
+EXACT_TICKS = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +123,23 @@ def locate(
 
 @compiled
 def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
-    """For each cell, the last one of its group up to which cells are evenly spaced; both count from the first group."""
+    """For each cell, the last one of its group up to which cells are evenly spaced; both count from the first group.
+
+    Also, for each group, whether that is so for a few cells at a time only.
+    """
     base = group_bounds[0]
     until = np.empty(group_bounds[-1] - base, np.int32)
+    is_uneven = np.empty(len(group_bounds) - 1, np.bool_)
     for group in range(len(group_bounds) - 1):
         begin, end = group_bounds[group], group_bounds[group + 1]
+        stretches = longest = np.int64(0)
         for cell in range(end - 1, begin - 1, -1):
             even = cell + 2 < end and starts[cell + 1] - starts[cell] == starts[cell + 2] - starts[cell + 1]
             until[cell - base] = until[cell + 1 - base] if even else min(cell + 1, end - 1) - base
-    return until
+            stretches += not even
+            longest = max(longest, until[cell - base] - (cell - base))
+        is_uneven[group] = longest < LONG_RUN and stretches * SHORT_STRETCH > end - begin
+    return until, is_uneven
 
 
 @compiled
@@ -170,7 +184,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     noted = np.int64(0)
     base = group_bounds[0]
-    even = _even_until(starts, group_bounds)
+    even, is_uneven = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
         for group in range(groups):
@@ -189,41 +203,66 @@ def _walk_cells(  # type: ignore[no-untyped-def]
                     starts, begin, end, starts, begin, end, mark_cell, slide, offset, periods[query] // slide,
                     earliest, last, counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
-            elif counting and begin < end and 2 * (even[begin - base] + base - begin) < end - begin:
-                row = _count_lane(starts, begin, end, length, slide, offset, earliest, last)
             elif begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
-                row, noted = _walk_lane(
-                    starts, even, base, begin, end, length, slide, offset, index, last,
-                    counting, row, window_start, lo, hi, runs, noted,
-                )  # fmt: skip
+                span = starts[end - 1] - starts[begin]
+                if is_uneven[group] and counting and starts[end - 1] - (index * slide + offset) < EXACT_TICKS:
+                    row = _count_lane(starts, begin, end, length, slide, offset, index, last)
+                elif is_uneven[group] and float(slide) * (end - begin) < FEW_CELLS * float(span):
+                    row = _walk_sparse(
+                        starts, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi
+                    )
+                else:
+                    row, noted = _walk_lane(
+                        starts, even, base, begin, end, length, slide, offset, index, last,
+                        counting, row, window_start, lo, hi, runs, noted,
+                    )  # fmt: skip
             if counting:
                 lanes[lane + 1] = row
     return noted
 
 
 @compiled
-def _count_lane(starts, begin, end, length, slide, offset, earliest, last):  # type: ignore[no-untyped-def]
-    """Return the number of rows of a lane, from its cells alone: the windows that hold one or more of them.
+def _count_lane(starts, begin, end, length, slide, offset, index, last):  # type: ignore[no-untyped-def]
+    """Return the number of rows of a lane, from its cells alone: each adds the windows that hold it and no cell before.
 
-    Each cell adds the windows that hold it and no cell before it. Most cells add none, which takes one comparison.
+    Nothing is divided: ticks are few enough for products with the reciprocal, at half a tick, to be exact.
     """
-    rows = np.int64(0)
-    following = max(earliest, (starts[begin] - offset - length) // slide + 1)  # no earlier window is left to count
-    opens = following * slide + offset
+    rows = following = np.int64(0)  # windows are counted from `index` on
+    first, count, per_slide = index * slide + offset, last - index + 1, 1.0 / slide
     for cell in range(begin, end):
-        start = starts[cell]
-        if start < opens:  # the windows that hold it are before `following`
-            continue
-        if following > last:
-            break
-        if start >= opens + length:
-            following = (start - offset - length) // slide + 1
-        newest = min((start - offset) // slide, last)
-        rows += max(np.int64(0), newest - following + 1)
-        following = max(following, newest + 1)
-        opens = following * slide + offset
+        since = starts[cell] - first
+        opened = min(np.int64(np.floor((since + 0.5) * per_slide)) + 1, count)
+        closed = np.int64(np.floor((since - length + 0.5) * per_slide)) + 1
+        rows += max(np.int64(0), opened - max(closed, following))
+        following = max(following, opened)
     return rows
+
+
+@compiled
+def _walk_sparse(starts, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi):  # type: ignore[no-untyped-def]
+    """Walk the rows of a lane with few cells per slide: both edges move from cell to cell."""
+    left = right = np.int64(begin)
+    opens, latest = index * slide + offset, last * slide + offset
+    while opens <= latest:
+        while left < end and starts[left] < opens:
+            left += 1
+        if left == end:
+            break
+        right = max(right, left)
+        while right < end and starts[right] < opens + length:
+            right += 1
+        if left == right:
+            # This window is empty: continue with the first one that reaches the next cell.
+            opens += ((starts[left] - length - opens) // slide + 1) * slide
+            continue
+        if not counting:
+            window_start[row] = opens
+            lo[row] = left
+            hi[row] = right
+        row += 1
+        opens += slide
+    return row
 
 
 @compiled
