@@ -364,6 +364,8 @@ def _some_rows(loom: Loom, results: Results) -> list[str]:
     for name in list(results)[:3]:
         lines += ["", f"{name}: {' '.join(loom.queries[name].text.split())}"]
         with as_windloom_errors(f"query '{name}'"):
-            rows = results[name].orderBy("window_start").limit(5).toArrow()
+            frame = results[name]
+            is_sorted = loom.queries[name].presentation.order or "window_start" not in frame.columns
+            rows = (frame if is_sorted else frame.orderBy("window_start")).limit(5).toArrow()
         lines += arrow_lines(rows)
     return [*lines, "", "give --out DIR to keep all answers"]

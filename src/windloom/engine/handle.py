@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windloom.answers.presentation import presented
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.records import PlanRecord
 from windloom.engine.budget import DeadlineRecord
@@ -44,6 +45,7 @@ from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.collect import Ingest
 from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import presented_frame
 
 #: The name of the query that an error is about.
 _QUERY = re.compile(r"query '(.+?)'")
@@ -243,10 +245,15 @@ class Handle(AnswerViews):
     # ---- answers ------------------------------------------------------------------------------------------------
 
     def arrow(self, name: str) -> pa.Table:
-        """The rows of a query that the sink holds, from all rounds so far (a live sink: the latest of each group).
+        """What a query selects, of the rows that the sink holds, from all rounds so far.
 
-        Of a query with EMIT EARLY, provisional rows are left out once they are replaced or withdrawn.
+        A live sink holds the latest row of each group. Of a query with EMIT EARLY, provisional rows are left out once
+        they are replaced or withdrawn.
         """
+        return presented(self.rows(name), self._asked(name))
+
+    def rows(self, name: str) -> pa.Table:
+        """The same rows with their window and their groups, whatever the query selects."""
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         shape = self._shape(name)
@@ -265,7 +272,12 @@ class Handle(AnswerViews):
         return [column for column in columns if column not in ("query", "window_start", "window_end")]
 
     def grouping(self, name: str) -> list[str]:
-        return [grouping.name for grouping in self._queries.plan_of(self._newest).query(name).query.group_by]
+        return [grouping.name for grouping in self._asked(name).group_by]
+
+    def _asked(self, name: str) -> Query:
+        if name not in self._newest.queries:
+            raise unknown_query(name, list(self._newest.queries))
+        return self._queries.plan_of(self._newest).query(name).query
 
     def _shape(self, name: str) -> Shape:
         plan = self._queries.plan_of(self._newest)
@@ -277,12 +289,13 @@ class Handle(AnswerViews):
             raise unknown_table(name, list(self._wide))
         table, state = self._wide[name], self._loop.state
         closed = min(state.answered_by(query) for query in table.queries)
-        return table.rows(self.arrow, None if closed == TICK_MAX else closed)
+        return table.rows(self.rows, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
-        """Return the rows of a query as a Spark DataFrame; the same rows as `arrow`."""
-        rows, columns = self.arrow(name), self._tables.columns(self._shape(name))
-        return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
+        """Return what a query selects as a Spark DataFrame; the same rows as `arrow`."""
+        rows, columns = self.rows(name), self._tables.columns(self._shape(name))
+        frame = self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
+        return presented_frame(frame, self._asked(name))
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
         """Answer a query once, over what is kept; nothing is registered, and no round waits for it.

@@ -521,7 +521,7 @@ class Loom:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
         frames = {**self._registry.frames(results.plan), **results.relations}
-        return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
+        return verify_query(self.queries[name], self._registry.sources, frames, results.rows(name))
 
     def _report(self, plan: Plan) -> SharingReport:
         from windloom.optimizer.sharing_report import report_sharing

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from windloom.answers.presentation import presented
 from windloom.checkpoint.records import PlanRecord
 from windloom.engine.live_queries import LiveQueries
 from windloom.engine.loop import RoundLoop
@@ -58,7 +59,7 @@ class Moment:
         """Answer a query once, as of this instant."""
         question = self._questions.read(text)
         with self._questions.asking():
-            return _told(self._snapshot.answer(*question), self._snapshot.committed)
+            return _told(question[0], self._snapshot.answer(*question), self._snapshot.committed)
 
 
 class Questions:
@@ -93,7 +94,7 @@ class Questions:
                     except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
                         break
                     committed = snapshot.committed
-            return _told(answer, committed)
+            return _told(question[0], answer, committed)
 
     def read(self, text: str) -> tuple[Query, Plan]:
         """Return a query, and its plan by itself, with the estimates and options of the last round's plan."""
@@ -109,7 +110,7 @@ class Questions:
         return query, self._queries.plan_alone(query, known, record.options)
 
 
-def _told(answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
+def _told(query: Query, answer: SnapshotAnswer, committed: CommittedRound) -> Answer:
     since = None if answer.since is None else instant(answer.since)
     staleness = max(0.0, time.time() - committed.at)
-    return Answer(answer.rows, instant(answer.closed), since, answer.round, staleness)
+    return Answer(presented(answer.rows, query), instant(answer.closed), since, answer.round, staleness)

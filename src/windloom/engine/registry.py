@@ -20,7 +20,7 @@ from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import EnrichedStream, Relation, Stream
-from windloom.model.types import DataType
+from windloom.model.types import BIGINT, DataType
 from windloom.plan.plan import Plan
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import (
@@ -245,7 +245,7 @@ class Registry:
             self._learn_types(self.queries.values())
             # Asks Spark once for all queries; if it rejects one, `_check` finds out which.
             unchecked = (query for query in self.queries.values() if query not in self._checked)
-            found = (OutputsOfTypes(query, *_check_query_types(query, self.known_types)) for query in unchecked)
+            found = map(self._outputs_of, unchecked)
             asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
             if asked and can_evaluate(self._session(), asked.values()):
                 self._checked_outputs.update(asked)
@@ -260,13 +260,19 @@ class Registry:
         try:
             self._check_enriched(query)
             self._learn_types([query])
-            outputs = OutputsOfTypes(query, *_check_query_types(query, self.known_types))
+            outputs = self._outputs_of(query)
             if self._must_ask(outputs):
                 check_outputs(self._session(), outputs)
                 self._checked_outputs.add(outputs.key)
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)
+
+    def _outputs_of(self, query: Query) -> OutputsOfTypes:
+        """Return the outputs of a query, after a check of the types that they are made from."""
+        groups, aggregates = _check_query_types(query, self.known_types)
+        time = BIGINT if query.window.is_of_positions else self.sources[query.streams[0]].window_type
+        return OutputsOfTypes(query, groups, aggregates, time)
 
     def _check_enriched(self, query: Query) -> None:
         """Raise if Spark cannot use a condition to join tuples with a relation."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windloom.answers.blocks import Block
+from windloom.answers.presentation import presented
 from windloom.engine.views import AnswerViews, facts_table
 from windloom.errors import WindloomError, near_names
 from windloom.model.clauses import ADDED_COLUMNS, Emits
@@ -26,7 +27,7 @@ from windloom.sinks.tables import PORTION_ROWS, PORTION_SHAPES, RowFinisher, pla
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.collect import collected
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, presented_frame
 from windloom.spark.sources.read import local_path
 from windloom.state.cells import concat_keys, number_groups
 from windloom.state.state import State
@@ -110,12 +111,25 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         return name in self._shape_of
 
     def __getitem__(self, name: str) -> DataFrame:
-        raise NotImplementedError
+        """Return what the text of a query selects: with a window in brackets, all columns of its rows."""
+        return presented_frame(self.frame_of_rows(name), self._query(name))
 
     def arrow(self, name: str) -> pa.Table:
-        """Return the rows of one query: window_start, window_end, grouping columns, aggregate columns."""
+        """Return what the text of a query selects, as `results[name]` does."""
+        return presented(self.rows(name), self._query(name))
+
+    def frame_of_rows(self, name: str) -> DataFrame:
+        """Return the rows of one query, as `rows` does."""
+        raise NotImplementedError
+
+    def rows(self, name: str) -> pa.Table:
+        """Return the rows of one query, whatever it selects: window_start, window_end, groupings, outputs."""
         with as_windloom_errors(f"query '{name}'"):
-            return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
+            return with_utc(pa.concat_tables(collected(self.frame_of_rows(name), f"query '{name}'")))
+
+    def _query(self, name: str) -> Query:
+        self._shape(name)
+        return self.plan.query(name).query
 
     def grouping(self, name: str) -> list[str]:
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
@@ -124,7 +138,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         """Return a wide table that was declared with `loom.table`: the latest window per query, one row per key."""
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
-        return self.tables[name].rows(self.arrow)
+        return self.tables[name].rows(self.rows)
 
     def _shape(self, name: str) -> int:
         if name not in self._shape_of:
@@ -160,14 +174,14 @@ class DriverResults(Results):
             for index, name in enumerate(block.queries):
                 self._pieces.setdefault(name, []).append((block, index))
 
-    def __getitem__(self, name: str) -> DataFrame:
+    def frame_of_rows(self, name: str) -> DataFrame:
         shape = self.plan.shapes[self._shape(name)]
-        answer = self._here(name) if shape.emits not in ADDED_COLUMNS else self.arrow(name)
+        answer = self._here(name) if shape.emits not in ADDED_COLUMNS else self.rows(name)
         if answer is not None:
             return arrow_frame(self._spark, answer, ddl_of_columns(self._finishing.types(shape)))
         return finish(arrow_frame(self._spark, plain(self._table(name)), ddl_of(shape)), shape)
 
-    def arrow(self, name: str) -> pa.Table:
+    def rows(self, name: str) -> pa.Table:
         return reported(self._finished(name), self.plan.query(name), self.plan.shapes[self._shape(name)], self._state)
 
     def _finished(self, name: str) -> pa.Table:
@@ -219,7 +233,7 @@ class ExecutorResults(Results):
         super().__init__(spark, plan, stats)
         self._wide = wide
 
-    def __getitem__(self, name: str) -> DataFrame:
+    def frame_of_rows(self, name: str) -> DataFrame:
         shape = self._shape(name)
         if self.plan.shapes[shape].emits is not Emits.FINAL:
             return self._wide.reported(self.plan, self.plan.query(name))
@@ -239,7 +253,7 @@ class StoredResults(Results):
         super().__init__(spark, plan, stats)
         self._tables = tables  # by number of the shape
 
-    def __getitem__(self, name: str) -> DataFrame:
+    def frame_of_rows(self, name: str) -> DataFrame:
         rows = self._spark.read.parquet(local_path(self._tables[self._shape(name)]))
         return rows.where(rows["query"] == name).drop("query")
 

@@ -43,6 +43,10 @@ class AnswerViews:
     def arrow(self, name: str) -> pa.Table: ...
 
     @abstractmethod
+    def rows(self, name: str) -> pa.Table:
+        """Return the rows of a query with their window and their groups, whatever it selects."""
+
+    @abstractmethod
     def grouping(self, name: str) -> list[str]:
         """Return the grouping columns of a query."""
 
@@ -60,7 +64,7 @@ class AnswerViews:
         """Return a picture of a column over time, with a line per group; by default the first column of numbers."""
         from windloom.explain.picture.line_charts import Series, line_chart
 
-        rows, groups = self.arrow(name).sort_by("window_end"), self.grouping(name)
+        rows, groups = self.rows(name).sort_by("window_end"), self.grouping(name)
         figure = _figure(rows, groups, column)
         ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
         keys = list(zip(*(rows[group].to_pylist() for group in groups), strict=True)) if groups else [()] * len(ends)

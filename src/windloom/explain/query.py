@@ -16,6 +16,7 @@ from windloom.explain.sharing import SharedParts, apart, sharing
 from windloom.explain.update_patterns import pattern_node
 from windloom.explain.words import one_line, rate_text, tree_name, wrapped
 from windloom.model.formatting import amount, count, number
+from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.model.windows import Window
 from windloom.plan.outputs import why_spark
@@ -73,6 +74,7 @@ def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> I
     yield words_only("→ slices", slices, words.cut_text(partial_set, partial_set.edges))
     yield words_only("→ tree", members, answered)
     yield words_only("→ answer", f"window_start, window_end, {words.answer_text(planned)}")
+    yield from _presented(planned.query)
     if isinstance(planned, PlannedQuery) and not planned.query.is_plain:
         yield _evaluated(plan, planned, "by Spark, in one job with other such queries")
 
@@ -82,6 +84,16 @@ def _evaluated(plan: Plan, planned: PlannedQuery | PlannedJoin, by_spark: str) -
     why = why_spark(plan.shapes[planned.shape])
     by = "without Spark" if why is None else f"{by_spark}: Windloom does not evaluate {one_line(why)} itself"
     return words_only("", f"evaluated {by}")
+
+
+def _presented(query: Query) -> Iterator[Fact]:
+    """Return what readers see of the rows, if that is not all of them in any order."""
+    presentation = query.presentation
+    if presentation.columns is not None:
+        yield words_only("→ read as", one_line(", ".join(shown.name for shown in presentation.columns)))
+    if presentation.order:
+        keys = ", ".join(map(str, presentation.order))
+        yield words_only("", f"batch results in the order of {one_line(keys)}; rounds of a stream come as they are")
 
 
 def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
@@ -172,6 +184,7 @@ def _join_sections(plan: Plan, planned: PlannedJoin, costs: CostView) -> list[Ex
         words_only("reported", f"once the watermarks of {' and '.join(watermarks)} pass {join.window.passed_text}"),
         *pattern_node(planned.query).facts,
         words_only("columns", f"window_start, window_end, {words.answer_text(planned)}"),
+        *_presented(planned.query),
         *([] if planned.query.is_plain else [_evaluated(plan, planned, "by Spark")]),
         costs.join_fact(planned),
     ]

@@ -1,4 +1,6 @@
-"""Clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are."""
+"""Clauses around a query: EMIT, when it reports a row of a window; WITHIN and PRIORITY, how urgent its answers are;
+and the select list and ORDER BY, which decide what readers see of the rows.
+"""
 
 from __future__ import annotations
 
@@ -86,3 +88,40 @@ class Urgency:
         words = [] if self.within_ticks is None else [f"WITHIN {format_duration(self.within_ticks)}"]
         words += [] if self.priority == USUAL_PRIORITY else [f"PRIORITY {self.priority}"]
         return " ".join(words)
+
+
+#: The columns with which every row begins: the edges of its window.
+WINDOW_EDGES = ("window_start", "window_end")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """A column as a text selects it; `column` is the column of the rows that it shows, None the window as a struct."""
+
+    name: str
+    column: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of ORDER BY: a column of the rows."""
+
+    column: str
+    is_descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        nulls = "" if self.nulls_first != self.is_descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{self.column}{' DESC' if self.is_descending else ''}{nulls}"
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """What readers see of the rows of a query: the columns that its text selects, and the order of the rows.
+
+    Rows themselves always have their window and their groups, which tell them apart: sinks need these. With `columns`
+    None, readers see all columns, as for a window in brackets.
+    """
+
+    columns: tuple[ShownColumn, ...] | None = None
+    order: tuple[SortKey, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
-from windloom.model.clauses import Emission, Urgency
+from windloom.model.clauses import Emission, Presentation, Urgency
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, WindowedStream
 from windloom.model.predicate import Predicate, condition_of
@@ -32,7 +32,8 @@ class Output:
     """One column of the answer after the grouping columns.
 
     `aggregate` is the index of the query's aggregate if the column is that aggregate and nothing more;
-    otherwise `expression` is Spark SQL over the columns `__a0, __a1, …` (aggregates) and `__g0, …` (groupings).
+    otherwise `expression` is Spark SQL over the columns `__a0, __a1, …` (aggregates), `__g0, …` (groupings), and
+    `window_start` and `window_end`.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Query:
     closes_with: tuple[str, ...] = ()  # for a side: all streams of its join
     emission: Emission = field(default_factory=Emission)
     urgency: Urgency = field(default_factory=Urgency)
+    presentation: Presentation = field(default_factory=Presentation)
 
     @property
     def window(self) -> Window:

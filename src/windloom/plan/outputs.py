@@ -9,6 +9,7 @@ from windloom.expressions.functions import truth
 from windloom.expressions.node import Node
 from windloom.expressions.types import NotKnownError
 from windloom.expressions.typing import resolve
+from windloom.model.clauses import WINDOW_EDGES
 from windloom.model.expression import Expression
 from windloom.plan.plan import Shape
 
@@ -26,6 +27,7 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
     """Return what is evaluated over the columns of the step, or a text about the part that needs Spark."""
     columns = dict(shape.groups + shape.columns)
     selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
+    columns |= dict.fromkeys(WINDOW_EDGES, shape.time)
     select, place = [], ""
     try:
         for name, expression in selected:

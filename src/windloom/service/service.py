@@ -148,7 +148,7 @@ class ServedHandle:
         columns = self._handle.columns(name)
         replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
         rows = self._stored.read(name, columns, since, until, limit, most_files, replacing, groups)
-        return self._handle.arrow(name).slice(0, 0) if rows is None else rows
+        return self._handle.rows(name).slice(0, 0) if rows is None else rows
 
 
 #: Plans, questions and reads of many files that may run at once; more would only wait for each other.

@@ -15,17 +15,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.aggregates.equivalents import EQUIVALENTS, FOREIGN
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import WindloomError, closest, meant
 from windloom.explain.words import spelled_out
+from windloom.model.clauses import ADDED_COLUMNS, WINDOW_EDGES, SortKey
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType, TypeKind
+from windloom.model.types import TIMESTAMP, DataType, TypeKind
 from windloom.plan.plan import Shape
 from windloom.spark.errors import first_line, quiet
 
@@ -49,7 +50,7 @@ _MEANING = {
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
 }
 _PARQUET_TIME = "spark.sql.parquet.outputTimestampType"
-_PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
+_PLACEHOLDER = re.compile(r"\b(?:__[ag]\d+|window_start|window_end)\b")
 
 
 def column_types(frame: DataFrame) -> dict[str, DataType]:
@@ -128,16 +129,18 @@ class OutputsOfTypes:
     query: Query
     groups: list[DataType]
     aggregates: list[DataType]
+    time: DataType = TIMESTAMP  # of the edges of windows
 
     @property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for queries that differ only in their windows."""
-        return self.query.outputs, self.query.having, *self.groups, *self.aggregates
+        return self.query.outputs, self.query.having, self.time, *self.groups, *self.aggregates
 
     @property
     def columns(self) -> dict[str, DataType]:
         groups = {f"__g{i}": kind for i, kind in enumerate(self.groups)}
-        return groups | {f"__a{i}": kind for i, kind in enumerate(self.aggregates)}
+        aggregates = {f"__a{i}": kind for i, kind in enumerate(self.aggregates)}
+        return groups | aggregates | dict.fromkeys(WINDOW_EDGES, self.time)
 
     @property
     def expressions(self) -> list[Expression]:
@@ -208,6 +211,28 @@ def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFr
         return frame.select(*(F.col(quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
     computed = [F.expr(expression.sql).alias(name) for name, expression in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
+
+
+def presented_frame(rows: DataFrame, query: Query) -> DataFrame:
+    """Return the rows of a query with the columns and in the order that its text asks for."""
+    presentation = query.presentation
+    if presentation.order:
+        rows = rows.orderBy(*map(_sorted_by, presentation.order))
+    if presentation.columns is None:
+        return rows
+    window = F.struct(*(F.col(edge).alias(name) for edge, name in zip(WINDOW_EDGES, ("start", "end"), strict=True)))
+    columns = [
+        (window if shown.column is None else F.col(quoted(shown.column))).alias(shown.name)
+        for shown in presentation.columns
+    ]
+    return rows.select(*columns, *ADDED_COLUMNS.get(query.emission.kind, ()))
+
+
+def _sorted_by(key: SortKey) -> Column:
+    column = F.col(quoted(key.column))
+    if key.is_descending:
+        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
 
 
 def quoted(name: str) -> str:

@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType
 
 from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, is_name, is_word, without_semicolons
 from windloom.language.windows.syntax import read_duration
-from windloom.model.clauses import ADDED_COLUMNS, CHANGE, VALID_UNTIL, Emission, Emits
+from windloom.model.clauses import ADDED_COLUMNS, CHANGE, VALID_UNTIL, WINDOW_EDGES, Emission, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports, RowQuery
 from windloom.model.time import format_duration
@@ -84,7 +84,14 @@ def with_emission(query: Query, clause: EmitClause | None, source: SourceText) -
             "join by equal columns of windows that end together, or leave EMIT out",
             fact="they are made from kept tuples, when a window is closed",
         )
+    computed = [output.expression for output in query.outputs if output.expression is not None]
+    computed += [] if query.having is None else [query.having]
+    if kind is Emits.CHANGES and any(set(WINDOW_EDGES) & set(expression.columns) for expression in computed):
+        hint = "select window_start and window_end themselves, and compute with them where the rows are read"
+        fact = "a value that is computed from the window changes with every window"
+        raise source.error(f"{named} cannot compare rows that compute with their window", clause.at, hint, fact=fact)
     names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
+    names += [shown.name for shown in query.presentation.columns or ()]
     _check_added(ADDED_COLUMNS.get(kind, ()), names, clause, source)
     return replace(query, emission=clause.emission)
 

@@ -1,4 +1,4 @@
-"""GROUP BY, SELECT and HAVING: the window of a query, its grouping expressions, and the columns of its answer."""
+"""GROUP BY, SELECT, HAVING and ORDER BY: the window of a query, its groupings, and the columns of its answer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from windloom.errors import QueryError
+from windloom.language.clauses.presentation import (
+    RESERVED,
+    NamedOutput,
+    Place,
+    Selected,
+    apart,
+    checked_names,
+    presented,
+    read_order,
+    shown_name,
+)
 from windloom.language.sql.names import WINDOW_COLUMNS, AggregateUse, GroupScope, RowScope
 from windloom.language.sql.statement import Item, Statement, is_window_call
 from windloom.language.sql.terms import Term
 from windloom.language.windows.registry import SYNTAXES, syntax_of
 from windloom.language.windows.syntax import Bracket
 from windloom.model import Aggregate, Expression, Grouping, Output, Query, Window
+from windloom.model.clauses import Presentation
 from windloom.model.query import Source
 from windloom.model.windows import WINDOW_FUNCTIONS
 
@@ -60,6 +72,9 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         )
     if bracket is not None:
         syntax_of(bracket.tokens).check(bracket, [group.term.column for group in groups])
+    for call in statement.window_calls:
+        if read_window_call(call, statement) != window:
+            raise statement.error("this is not the window of the query", call, f"the query is over {window}")
     return window, groups
 
 
@@ -128,70 +143,83 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         groups.append(Group(term, node, written))
 
 
-#: Columns that every result has, or gets when it is written to a table that several queries share.
-_RESERVED = (*WINDOW_COLUMNS, "query")
-
-#: An output with its expression and the node that names it.
-_Named = tuple[Output, Term, exp.Expr]
-
-
 @dataclass(frozen=True, slots=True)
 class SelectList:
-    """The columns that a query reports for each window and group, and the aggregates they need."""
+    """The columns that a query reports for each window and group, the aggregates they need, and what readers see."""
 
     aggregates: dict[Aggregate, AggregateUse]
     outputs: tuple[Output, ...]
     having: Expression | None
+    presentation: Presentation
 
 
 def read_answer(statement: Statement, window: Window | None, groups: list[Group]) -> SelectList:
-    """Read SELECT and HAVING; `window` is None for a join, whose windows are always in brackets."""
-    scope = GroupScope(statement.names, {group.term.sql: index for index, group in enumerate(groups)}, {}, {})
-    outputs = _outputs(statement, window, groups, scope)
+    """Read SELECT, HAVING and ORDER BY; `window` is None for a join, whose windows are always in brackets."""
+    groupings = {group.term.sql: index for index, group in enumerate(groups)}
+    scope = GroupScope(statement.names, groupings, {}, {}, statement.window_reference)
+    selected = _selected(statement, window, groups, scope)
     condition, having = statement.tree.args.get("having"), None
+    aliases = {named.output.name.lower(): named.term for named in reversed(selected.outputs)}
+    aliases |= {item.alias.lower(): term for item, term, _ in reversed(selected.items) if item.alias and term}
+    for index, group in enumerate(groups):
+        aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
+    by_alias = replace(scope, aliases=aliases, in_having=True)
     if condition is not None:
-        aliases = {output.name.lower(): term for output, term, _ in reversed(outputs)}
-        for index, group in enumerate(groups):
-            aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
-        in_having = replace(scope, aliases=aliases, in_having=True)
-        having = _grouped(condition.this, in_having, statement).group_expression()
-    # Case does not count, as in Spark and in readers of Parquet.
-    seen: set[str] = set()
+        having = _grouped(condition.this, by_alias, statement).group_expression()
+    is_pasted = window is not None and statement.is_pasted
     named = [(group.name, group.named) for group in groups]
-    named += [(output.name, node) for output, _, node in outputs]
-    for name, node in named:
-        if name.lower() in _RESERVED:
-            raise statement.error(f"the column name '{name}' is reserved", node, "give it another name with AS")
-        if name.lower() in seen:
-            raise statement.error(f"two columns are called '{name}'", node, "give one of them another name with AS")
-        seen.add(name.lower())
-    return SelectList(scope.aggregates, tuple(output for output, _, _ in outputs), having)
+    named += [(each.output.name, each.node) for each in selected.outputs]
+    if is_pasted:
+        shown = [(shown_name(item, term, statement), item.named) for item, term, _ in selected.items]
+        wrong = checked_names(shown, statement)
+    else:
+        wrong = checked_names(named, statement, RESERVED)
+    if wrong is not None:
+        raise wrong
+    order = read_order(statement, selected, lambda node: _grouped(node, by_alias, statement))
+    names = apart([*(group.name for group in groups), *(each.output.name for each in selected.outputs)])
+    for group, name in zip(groups, names, strict=False):
+        group.alias = name
+    for each, name in zip(selected.outputs, names[len(groups) :], strict=True):
+        each.output = replace(each.output, name=name)
+    presentation = presented(statement, selected, names[: len(groups)], order, is_pasted=is_pasted)
+    return SelectList(scope.aggregates, tuple(each.output for each in selected.outputs), having, presentation)
 
 
 def aggregated_query(name: str, source: Source, groups: list[Group], answer: SelectList, text: str) -> Query:
     """Return the query that reports these groups and columns, without a WHERE."""
     grouping = tuple(Grouping(group.name, group.term.row_expression()) for group in groups)
-    return Query(name, source, None, grouping, tuple(answer.aggregates), answer.outputs, answer.having, text)
+    query = Query(name, source, None, grouping, tuple(answer.aggregates), answer.outputs, answer.having, text)
+    return replace(query, presentation=answer.presentation)
 
 
-def _outputs(statement: Statement, window: Window | None, groups: list[Group], scope: GroupScope) -> list[_Named]:
-    """Return the select items that are not grouping columns; those that are give the groupings their names."""
-    outputs: list[_Named] = []
+def _selected(statement: Statement, window: Window | None, groups: list[Group], scope: GroupScope) -> Selected:
+    """Return the select items; those that are grouping columns give the groupings their names."""
+    selected = Selected()
     for item in statement.items:
-        if _is_window(item, window, statement):
+        is_window, place = _window_place(item, window, statement)
+        if is_window:
+            edge = None if place is None else Term.of_placeholder(place, place)
+            selected.items.append((item, edge, place))
+            if edge is not None and item.alias is not None:
+                scope.aliases.setdefault(item.alias.lower(), edge)
             continue
         term = _grouped(item.node, scope, statement)
         if item.alias is not None:
             scope.aliases.setdefault(item.alias.lower(), term)
         placeholder = term.placeholder or ""
         name = item.alias or term.name or term.sql
-        if placeholder.startswith("__a"):
-            outputs.append((Output(name, aggregate=int(placeholder[3:])), term, item.named))
-        elif placeholder and (group := groups[int(placeholder[3:])]).alias is None:
+        if placeholder.startswith("__g") and (group := groups[int(placeholder[3:])]).alias is None:
             group.alias, group.named = item.alias or group.name, item.named
+            selected.items.append((item, term, f"g{placeholder[3:]}"))
+            continue
+        if placeholder.startswith("__a"):
+            output = Output(name, aggregate=int(placeholder[3:]))
         else:
-            outputs.append((Output(name, expression=term.group_expression()), term, item.named))
-    return outputs
+            output = Output(name, expression=term.group_expression())
+        selected.items.append((item, term, f"o{len(selected.outputs)}"))
+        selected.outputs.append(NamedOutput(output, term, item.named))
+    return selected
 
 
 def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
@@ -204,16 +232,22 @@ def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
     return term
 
 
-def _is_window(item: Item, window: Window | None, statement: Statement) -> bool:
-    """Return whether an item only selects the window, which is always reported first, so that it is left out."""
+def _window_place(item: Item, window: Window | None, statement: Statement) -> tuple[bool, Place]:
+    """Return whether an item only selects the window, and which edge of it; None for both.
+
+    The window is always part of the rows, so nothing needs to be computed for such an item.
+    """
     name = statement.window_reference(item.node)
     if name is None:
-        return False
-    if item.alias is not None and item.alias.lower() != name:
-        hint = "the first columns are always window_start and window_end; leave the alias out"
-        raise statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
+        return False, None
     if is_window_call(item.node) and window is None:
         raise no_window_call(item.node, statement)
     if is_window_call(item.node) and read_window_call(item.node, statement) != window:
         raise statement.error("this is not the window of the query", item.node, f"the query is over {window}")
-    return True
+    is_edge = name in WINDOW_COLUMNS
+    if item.alias is not None and item.alias.lower() != name and not statement.is_pasted:
+        if is_edge:
+            return False, None  # a further column, under its own name
+        hint = "the first columns are always window_start and window_end; leave the alias out"
+        raise statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
+    return True, name if is_edge else None

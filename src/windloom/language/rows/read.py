@@ -213,6 +213,10 @@ class _RowReader:
             hint = "write it after the first SELECT: it is about the rows of the whole query"
             raise self.source.error(f"{select.said.text.upper()} cannot stand here", select.said, hint)
         if asks_rows(statement):
+            order = statement.tree.args.get("order")
+            if order is not None:
+                hint = "leave ORDER BY out, and sort the rows where they are read"
+                raise statement.error("ORDER BY is for aggregates, and this query reports rows", order, hint)
             return
         if select.said is not None:
             word = select.said.text.upper()

@@ -139,14 +139,19 @@ def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: SourceTe
     return Exists(kind, word, tuple(sources), tuple(where))
 
 
-_SORTED = "is not supported: the rows of a window are a set", "sort the results where they are read"
+_SORTED = "is not supported: the rows of a window are a set", "write ORDER BY, for the rows of batch results"
 
-_ORDER = "after the stream come WHERE, GROUP BY and HAVING, in this order"
+#: The clauses after the sources.
+_ORDERED = (*CLAUSES, TokenType.ORDER_BY)
+_ORDER = "after the stream come WHERE, GROUP BY, HAVING and ORDER BY, in this order"
 _ONE_PER_PART = "write one query for each part"
 _ONE_PER_GROUPING = "is not supported yet", "write one query for each grouping"
 _REFUSED_CLAUSES = {
-    **dict.fromkeys((TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY), _SORTED),
-    TokenType.LIMIT: ("is not supported: every row of a window is reported", "limit the results where they are read"),
+    **dict.fromkeys((TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY), _SORTED),
+    TokenType.LIMIT: (
+        "is not supported: every row of a window is reported",
+        "leave LIMIT out and cut the results where they are read; ORDER BY may stay",
+    ),
     **dict.fromkeys((TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT), ("is not supported", _ONE_PER_PART)),
     TokenType.LATERAL: ("is not supported", "do it in the DataFrame of the stream"),
     TokenType.QUALIFY: ("is not supported", "filter groups with HAVING"),
@@ -199,7 +204,7 @@ def cut_from_clause(tokens: Sequence[Token], source: SourceText) -> FromClause:
     if position == 1:
         raise source.error("the select list is empty", tokens[position], "name what to report, for example count(*)")
     sources, index = read_sources(tokens, position, source)
-    _check_next(tokens, index, source)
+    check_clauses(tokens[index:], tokens[index - 1], source)
     exists, rest = cut_exists(tokens[index:], source)
     sources += [source for each in exists for source in each.sources]
     return FromClause(tuple(sources), [*tokens[:position], *rest], exists)
@@ -233,18 +238,18 @@ def _check_start(tokens: Sequence[Token], source: SourceText) -> None:
         raise source.error(f"SELECT {tokens[1].text.upper()} is not supported", tokens[1], hint)
 
 
-def _check_next(tokens: Sequence[Token], index: int, source: SourceText) -> None:
-    """Refuse unknown clauses after the FROM clause."""
-    if index < len(tokens):
-        token = tokens[index]
-        if token.token_type not in CLAUSES and token.token_type not in _REFUSED_CLAUSES:
+def check_clauses(tokens: Sequence[Token], last: Token, source: SourceText) -> None:
+    """Refuse unknown clauses after the FROM clause, which ends with the token `last`."""
+    if tokens:
+        token = tokens[0]
+        if token.token_type not in _ORDERED and token.token_type not in _REFUSED_CLAUSES:
             raise source.error(f"cannot read '{source.raw(token)}' here", token, _ORDER)
-    depth, clauses = 0, list(CLAUSES)
-    for before, token in pairwise(tokens[index - 1 :]):
+    depth, clauses = 0, list(_ORDERED)
+    for before, token in pairwise([last, *tokens]):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if before.token_type is TokenType.GROUP_BY and is_word(token, "ALL", "DISTINCT"):
             raise source.error(f"GROUP BY {token.text.upper()} is not supported", token, "name the grouping columns")
-        if depth == 0 and token.token_type in CLAUSES:
+        if depth == 0 and token.token_type in _ORDERED:
             if token.token_type not in clauses:
                 raise source.error(f"{token.text.upper()} cannot stand here", token, _ORDER)
             clauses = clauses[clauses.index(token.token_type) + 1 :]

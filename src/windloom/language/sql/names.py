@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -165,9 +165,9 @@ def no_column(parts: list[exp.Identifier], name: exp.Identifier, node: exp.Expr,
         return binder.error(refused[0], node, refused[1])
     if lowered in (*WINDOW_COLUMNS, "window"):
         return binder.error(
-            f"'{name.name}' cannot be used in an expression yet",
+            f"'{name.name}' is not known here",
             name,
-            "window_start and window_end are always the first columns of the result; compute with them there",
+            "a tuple may be in several windows: use window_start and window_end in the select list, HAVING or ORDER BY",
         )
     return None
 
@@ -222,15 +222,23 @@ class GroupScope(_NamesScope):
 
     `groupings` maps canonical texts to their index. `aggregates` collects the aggregates that the query needs, with the
     place where each is first written. `aliases` are the named select items so far. As in Spark, a column of the stream
-    takes precedence over an alias; in HAVING, an alias takes precedence over a column that is not grouped.
+    takes precedence over an alias; in HAVING, an alias takes precedence over a column that is not grouped. Nodes of
+    which `window_reference` knows an edge are that edge.
     """
 
     groupings: Mapping[str, int]
     aggregates: dict[Aggregate, AggregateUse]
     aliases: dict[str, Term]
+    window_reference: Callable[[exp.Expr], str | None] = lambda node: None
     in_having: bool = False
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
+        edge = self.window_reference(node)
+        if edge is not None and edge not in WINDOW_COLUMNS:
+            hint = f"select it as a column, or compute with its edges: {edge}.start, {edge}.end"
+            raise binder.error(f"'{'.'.join(part.name for part in parts)}' is the whole window", node, hint)
+        if edge is not None:
+            return Term.of_placeholder(edge, edge)
         alias = self.aliases.get(parts[0].name.lower())
         column = self.names.find(parts)
         if column is not None:

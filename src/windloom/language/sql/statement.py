@@ -9,13 +9,14 @@ from sqlglot import Token, exp
 
 from windloom.errors import QueryError, near_names
 from windloom.language.sql.binder import Binder, Scope
-from windloom.language.sql.from_clause import FromClause, cut_from_clause
+from windloom.language.sql.derived import parse_query_tree
+from windloom.language.sql.from_clause import FromClause
 from windloom.language.sql.from_sources import FromSource
 from windloom.language.sql.join_names import joined_names
 from windloom.language.sql.names import Names
-from windloom.language.sql.syntax import parse_select, span_of
+from windloom.language.sql.syntax import span_of
 from windloom.language.sql.terms import Term
-from windloom.language.sql.tokens import SourceText, Span, fold_literals
+from windloom.language.sql.tokens import SourceText, Span
 from windloom.model import EnrichedStream, Relation, Stream, UserDefined, Window, WindowedStream
 from windloom.model.windows import WINDOW_FUNCTIONS
 
@@ -40,7 +41,7 @@ def _check_relations(sources: Sequence[FromSource], streams: Sequence[Stream], s
         )
 
 
-_CLAUSES = {"kind", "expressions", "where", "group", "having"}
+_CLAUSES = {"kind", "expressions", "where", "group", "having", "order"}
 #: References to the window, and the aliases they may have, since the columns of the window have fixed names.
 _WINDOW_REFERENCES: dict[tuple[str, ...], str] = {
     ("window_start",): "window_start",
@@ -62,7 +63,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The parts of one SELECT; `aliases` maps lower-case aliases to their items."""
+    """The parts of one SELECT; `aliases` maps lower-case aliases to their items.
+
+    `window_calls` are the calls of window() of which the text takes an edge.
+    """
 
     source: SourceText
     clause: FromClause
@@ -70,6 +74,12 @@ class Statement:
     names: Names
     items: tuple[Item, ...]
     aliases: Mapping[str, Item]
+    window_calls: tuple[exp.Anonymous, ...] = ()
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether the window stands where other systems write it, so that the text decides all columns."""
+        return self.clause.first.bracket is None
 
     @property
     def stream(self) -> Stream:
@@ -95,12 +105,15 @@ class Statement:
         return Binder(scope, self.source, Span.of(self.clause.rest[:1])).bind(node)
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """Return the names that a reference to the window may have; None if the node is not such a reference."""
+        """Return the edge that a node refers to, or the function if it is the whole window; None if it is neither."""
         if is_window_call(node):
             return node.name.lower()
         if not isinstance(node, exp.Column):
             return None
         parts = tuple(part.name.lower() for part in node.parts)
+        named = self.aliases.get(parts[0]) if self.is_pasted and not self.names.owners(parts[0]) else None
+        if named is not None and is_window_call(named.node):
+            parts = (named.node.name.lower(), *parts[1:])
         # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
         if self.names.owners(parts[0]) and (self.clause.first.bracket is not None or parts[0] not in WINDOW_FUNCTIONS):
             return None
@@ -116,10 +129,23 @@ def is_window_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_FUNCTIONS
 
 
+def _with_edges(tree: exp.Select) -> tuple[exp.Anonymous, ...]:
+    """Write `window.start` for `window(…).start` in a tree; return the calls, which must be the window of the query."""
+    calls = []
+    for dot in list(tree.find_all(exp.Dot)):
+        call, edge = dot.this, dot.expression
+        if isinstance(call, exp.Anonymous) and is_window_call(call) and isinstance(edge, exp.Identifier):
+            column = exp.Column(this=edge.copy(), table=exp.Identifier(this=call.name.lower()))
+            column.meta.update(call.meta)
+            dot.replace(column)
+            calls.append(call)
+    return tuple(calls)
+
+
 def take_apart(
     tokens: Sequence[Token], source: SourceText, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
 ) -> Statement:
-    clause = cut_from_clause(tokens, source)
+    clause, tree = parse_query_tree(tokens, source, own)
     streams_of_sides: list[Stream] = []
     for side in clause.sides:
         name = side.stream.text
@@ -128,7 +154,7 @@ def take_apart(
             raise source.error(f"unknown stream '{name}'", side.stream, near_names(name, list(streams)))
         streams_of_sides.append(streams[matching[0]])
     _check_relations(clause.sides, streams_of_sides, source)
-    tree = parse_select(fold_literals(clause.rest, source), source)
+    calls = _with_edges(tree)
     group = tree.args.get("group")
     clauses = {key for key, value in tree.args.items() if value} - _CLAUSES
     clauses |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
@@ -150,4 +176,4 @@ def take_apart(
         first = clause.first
         qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
         names = Names(streams_of_sides[0], qualifiers, frozenset(aliases), own)
-    return Statement(source, clause, tree, names, tuple(items), aliases)
+    return Statement(source, clause, tree, names, tuple(items), aliases, calls)

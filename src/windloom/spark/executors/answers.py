@@ -131,10 +131,10 @@ class WideAnswers:
         until = paces_of([planned], self.left)[planned.name].until
         if shape.emits is Emits.EMPTY:
             rows = filled(rows, planned, shape, until)
-        rows = finish(rows, shape)
-        if shape.emits is Emits.CHANGES:
-            rows = changed(rows, planned.query, until)
-        rows = self._with_instants(rows, shape)
+        if shape.emits is Emits.CHANGES:  # rows are compared by ticks; their expressions have no edges of windows
+            rows = self._with_instants(changed(finish(rows, shape), planned.query, until), shape)
+        else:
+            rows = finish(self._with_instants(rows, shape), shape)
         if shape.emits is Emits.EARLY:
             rows = all_final(rows)
         return rows.select(F.lit(planned.name).alias("query"), "*") if with_query else rows

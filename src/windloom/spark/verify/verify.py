@@ -144,6 +144,8 @@ def spark_window_frame(
             for i, (aggregate, size) in enumerate(zip(query.aggregates, of_pairs, strict=True))
         ]
     grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
+    # Under names that expressions over groups use.
+    grouped = grouped.withColumns({"window_start": source.start, "window_end": source.end})
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
     names: list[Column] = [F.col(f"__g{i}").alias(grouping.name) for i, grouping in enumerate(query.group_by)]
@@ -151,7 +153,7 @@ def spark_window_frame(
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
     scales = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
-    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *scales)
+    return grouped.select("window_start", "window_end", *names, *scales)
 
 
 def verify_query(

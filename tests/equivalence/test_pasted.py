@@ -1,0 +1,136 @@
+"""Texts that people have written for other systems are answered as they stand: same columns, same rows.
+
+`pasted/*.sql` hold the texts, all over the trades of `pasted/trades.csv`. Those for Spark are run by Spark itself.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from windloom import Loom
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FOLDER = Path(__file__).with_name("pasted")
+_SCHEMA = "ts timestamp, symbol string, venue string, price double, volume int, fee decimal(10,2), flag boolean"
+
+
+def texts(name: str) -> list[str]:
+    """The texts of a file; blank lines divide them, and the first block says what the file is."""
+    return (FOLDER / name).read_text(encoding="utf-8").strip("\n").split("\n\n")[1:]
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> DataFrame:
+    frame = spark.read.csv(str(FOLDER / "trades.csv"), schema=_SCHEMA, header=True).coalesce(1).persist()
+    frame.createOrReplaceTempView("trades")
+    return frame
+
+
+def test_texts_for_spark_are_answered_with_sparks_columns_and_rows(spark: SparkSession, frame: DataFrame) -> None:
+    written = texts("spark.sql")
+    assert len(written) >= 60
+    loom = Loom(spark)
+    loom.stream("trades", frame, time="ts")
+    for number, text in enumerate(written):
+        loom.query(f"q{number}", text)
+    results = loom.run()
+    for number, text in enumerate(written):
+        truth = spark.sql(text.rstrip(";\n "))
+        assert types_of(results[f"q{number}"]) == types_of(truth), text
+        expected, found = (rows_of(each) for each in (truth.toArrow(), results.arrow(f"q{number}")))
+        if "ORDER BY" not in text:
+            expected, found = sorted(expected, key=repr), sorted(found, key=repr)
+        assert len(found) == len(expected), text
+        assert all(map(alike, found, expected)), (text, found, expected)
+
+
+def types_of(frame: DataFrame) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    """Rows with times as ticks, whatever zone they are told in."""
+    return [tuple(map(_plain, column)) for column in zip(*(each.to_pylist() for each in table.columns), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(map(_plain, value.values()))
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    return value.timestamp() if hasattr(value, "timestamp") else value
+
+
+def alike(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    return len(left) == len(right) and all(
+        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+#: One text of every form, for what is slower to run.
+_FEW = {
+    "struct": "SELECT symbol, window AS w, count(*) AS n FROM trades GROUP BY window(ts, '10 minutes'), symbol",
+    "ordered": "SELECT window.start AS s, sum(volume) AS v FROM trades GROUP BY window(ts, '30 minutes', '10 minutes')"
+    " HAVING hour(window.end) < 11 ORDER BY v DESC NULLS LAST, s",
+    "computed": "SELECT date_format(window.end, 'HH:mm') AS e, max(price) - 1 AS m FROM trades"
+    " GROUP BY window(ts, '20 minutes') ORDER BY e",
+    "no window": "SELECT max(price) AS m FROM trades GROUP BY window(ts, '10 minutes') ORDER BY count(*), m",
+}
+
+
+def test_streams_and_executors_have_the_columns_of_the_text(
+    spark: SparkSession, frame: DataFrame, tmp_path: Path
+) -> None:
+    truths = {name: spark.sql(text) for name, text in _FEW.items()}
+    batch = Loom(spark)
+    batch.stream("trades", frame, time="ts")
+    for name, text in _FEW.items():
+        batch.query(name, text)
+    results = batch.run(placement="executors")
+    folder = tmp_path / "in"
+    frame.write.parquet(str(folder))
+    loom = Loom(spark)
+    loom.stream("trades", spark.readStream.schema(frame.schema).parquet(str(folder)), time="ts")
+    for name, text in _FEW.items():
+        loom.query(name, text)
+    handle = loom.start("memory", trigger={"availableNow": True}, finish=True)
+    handle.await_termination()
+    for name, truth in truths.items():
+        expected = rows_of(truth.toArrow())
+        for answers in (results, handle):
+            assert types_of(answers[name]) == types_of(truth), name
+            found, as_frame = rows_of(answers.arrow(name)), rows_of(answers[name].toArrow())
+            if "ORDER BY" not in _FEW[name]:
+                expected, found, as_frame = (sorted(each, key=repr) for each in (expected, found, as_frame))
+            assert found == as_frame == expected, name
+        assert (
+            results.rows(name).column_names[:2] == handle.rows(name).column_names[:2] == ["window_start", "window_end"]
+        )
+        assert batch.verify(name).ok
+
+
+def test_a_window_in_brackets_keeps_its_columns_and_may_be_computed_with(frame: DataFrame, spark: SparkSession) -> None:
+    loom = Loom(spark)
+    loom.stream("trades", frame, time="ts")
+    loom.query("q", "SELECT symbol, count(*) AS n FROM trades [TUMBLE 1 hour] GROUP BY symbol ORDER BY n DESC, symbol")
+    loom.query(
+        "computed",
+        "SELECT hour(window_start) AS h, window_end AS e, sum(volume) / minute(window_end - INTERVAL 1 MINUTE) AS v"
+        " FROM trades [TUMBLE 30 minutes] HAVING window_start >= TIMESTAMP '2026-03-02 09:30:00' ORDER BY h",
+    )
+    results = loom.run()
+    assert results["q"].columns == ["window_start", "window_end", "symbol", "n"]
+    counts = results.arrow("q")["n"].to_pylist()
+    assert counts == sorted(counts, reverse=True)
+    assert results["computed"].columns == ["window_start", "window_end", "h", "e", "v"]
+    assert results.arrow("computed")["h"].to_pylist() == [9, 10, 10, 11]
+    assert loom.verify("computed").ok
+    explained = loom.explain(query="q")
+    assert "in the order of n DESC, symbol" in explained
