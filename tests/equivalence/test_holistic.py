@@ -72,7 +72,7 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[Loom, dic
 def check(case: tuple[Loom, dict[str, object]], results: object) -> None:
     loom, expected = case
     for name, query in loom.queries.items():
-        outcome = compare(query, expected[name], results.arrow(name))  # type: ignore[attr-defined, arg-type]
+        outcome = compare(query, expected[name], results.rows(name))  # type: ignore[attr-defined, arg-type]
         assert outcome.ok, f"{query.text}\n{outcome}"
 
 

@@ -41,7 +41,7 @@ def check_every_way(loom: Loom, frame: DataFrame, ways: list[tuple[str, str]] = 
     for intake, placement in ways:
         results = run(loom, intake, placement)
         for name, query in loom.queries.items():
-            outcome = compare(query, expected[name], results.arrow(name))
+            outcome = compare(query, expected[name], results.rows(name))
             assert outcome.ok, f"{intake}, {placement}: {query.text}\n{outcome}"
 
 

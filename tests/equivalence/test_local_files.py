@@ -114,7 +114,7 @@ def check(loom: Loom, frame: DataFrame) -> None:
     results = loom.run(intake="woven", placement="driver")
     expected = spark_truth(loom, {"events": frame})
     for name, query in loom.queries.items():
-        outcome = compare(query, expected[name], results.arrow(name))
+        outcome = compare(query, expected[name], results.rows(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
 
 

@@ -115,7 +115,7 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
 def check(case: Case, results: Any) -> None:
     loom, _, expected = case
     for name, query in loom.queries.items():
-        outcome = compare(query, expected[name], results.arrow(name))
+        outcome = compare(query, expected[name], results.rows(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
 
 

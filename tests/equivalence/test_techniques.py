@@ -48,5 +48,5 @@ def test_a_technique_equals_spark_however_queries_share(spark: SparkSession, fra
     for strategy in ("no_share", "shared", "weave_share", "random"):
         results = loom.run(strategy, technique=technique, placement="driver")
         for name, query in loom.queries.items():
-            outcome = compare(query, expected[name], results.arrow(name))
+            outcome = compare(query, expected[name], results.rows(name))
             assert outcome.ok, f"{technique}, {strategy}: {query.text}\n{outcome}"

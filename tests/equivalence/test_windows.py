@@ -98,7 +98,7 @@ def test_a_batch_equals_spark(loom: Loom, expected: dict[str, Any], options: dic
     options = {"placement": "driver", **options}
     results = loom.run(options.pop("strategy", "auto"), **options)
     for name, query in loom.queries.items():
-        outcome = compare(query, expected[name], results.arrow(name))
+        outcome = compare(query, expected[name], results.rows(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
     assert expected["none"].num_rows == 0 < expected["passing"].num_rows
 
@@ -111,7 +111,7 @@ def test_sessions_and_periods_of_lists_equal_spark(spark: SparkSession, frame: D
         loom.query(name, text)
     results, expected = loom.run(placement=placement), spark_truth(loom, {"s": frame})
     for name, query in loom.queries.items():
-        outcome = compare(query, expected[name], results.arrow(name))
+        outcome = compare(query, expected[name], results.rows(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
         assert results.arrow(name).num_rows > 3
 
@@ -135,7 +135,7 @@ def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tm
         batch.query(name, text)
     results = batch.run(placement="driver")
     for name in queries:
-        assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
+        assert rows(handle.arrow(name)) == rows(results.rows(name)), name
         assert batch.verify(name)
 
 
@@ -162,7 +162,7 @@ def test_late_tuples_have_no_position_and_untimed_ones_are_refused_or_counted(
         batch.query(name, text)
     results = batch.run(placement="driver")
     for name in COUNTED:
-        assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
+        assert rows(handle.arrow(name)) == rows(results.rows(name)), name
 
 
 def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: SparkSession, tmp_path: Path) -> None:

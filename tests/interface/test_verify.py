@@ -33,13 +33,13 @@ def test_chosen_queries_as_json(windloom: Command, desk: Path) -> None:
 def test_a_difference_is_exit_code_1_and_shown(windloom: Command, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from windloom.engine.results import DriverResults
 
-    honest = DriverResults.arrow
+    honest = DriverResults.rows
 
     def tampered(self: Results, name: str) -> pa.Table:
         table = honest(self, name)  # type: ignore[arg-type]
         return table.set_column(4, "n", pa.compute.add(table["n"], 1))
 
-    monkeypatch.setattr(DriverResults, "arrow", tampered)
+    monkeypatch.setattr(DriverResults, "rows", tampered)
     outcome = windloom("verify", desk / "desk.cql", "--stream", f"trades={desk / 'trades.csv'}", "--query", "flow")
     assert outcome.code == 1
     assert "first difference: window_start = 2026-01-04 23:59:40+00:00" in outcome.out
