@@ -42,9 +42,9 @@ class AnswerViews:
     @abstractmethod
     def arrow(self, name: str) -> pa.Table: ...
 
-    @abstractmethod
     def rows(self, name: str) -> pa.Table:
         """Return the rows of a query with their window and their groups, whatever it selects."""
+        return self.arrow(name)
 
     @abstractmethod
     def grouping(self, name: str) -> list[str]:
