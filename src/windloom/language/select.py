@@ -9,7 +9,13 @@ from sqlglot import Token
 
 from windloom.errors import QueryError, WrongJoinError
 from windloom.language.clauses.emit import cut_emit, with_emission
-from windloom.language.clauses.select_list import aggregated_query, read_answer, read_group_by, read_groups
+from windloom.language.clauses.select_list import (
+    aggregated_query,
+    read_answer,
+    read_group_by,
+    read_groups,
+    with_called_window,
+)
 from windloom.language.clauses.urgency import cut_header
 from windloom.language.joins.read import read_join
 from windloom.language.relations.attach import attach_relations
@@ -65,7 +71,7 @@ def read_query(
         if statement is None or asks_rows(statement):
             query = read_rows(name, written, taken_apart, source, text)
         else:
-            statement = attach_relations(statement)
+            statement = with_called_window(attach_relations(statement))
             query = (_read_join if isinstance(statement.names, JoinNames) else _read)(name, statement, text)
         return replace(with_emission(query, clause, source), urgency=header.urgency)
     except RecursionError:
@@ -102,7 +108,8 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
         # A join from partials; its conditions belong to sides and links of the join.
         reading = read_join(statement)
         groups = read_groups(reading.statement)
-        answer = read_answer(reading.statement, None, groups)
+        called = next((each.called for each in statement.clause.sources if each.called is not None), None)
+        answer = read_answer(reading.statement, called, groups)
         return aggregated_query(name, reading.taken_apart(groups, answer), groups, answer, text)
     except WrongJoinError:
         raise

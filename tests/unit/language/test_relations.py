@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from windloom.errors import QueryError
 from windloom.language.catalog import parse_catalog
 from windloom.language.select import parse_query
 from windloom.model import DataType, JoinKind, Query, Relation, Stream, VersionWindow
@@ -178,3 +181,39 @@ def test_a_catalog_declares_relations_of_both_kinds() -> None:
     assert catalog.relations[1].line == 3
     (query,) = catalog.parse()
     assert query.relations == ("person",)
+
+
+# ---- the window as Spark writes it -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "orders{} o JOIN person p ON o.user = p.id",
+        "person p JOIN orders{} o ON o.user = p.id",
+        "orders{} o JOIN shop p ON o.shop = p.id",
+        "orders{} o JOIN person p ON o.user = p.id LEFT JOIN shop s ON s.id = o.shop",
+        "orders{} o JOIN person p ON o.user = p.id JOIN region r ON r.city = p.city",
+    ],
+)
+@pytest.mark.parametrize("call", ["window(o.ts, '1 hour', '5 minutes')", "window(ts, '1 hour', '5 minutes')"])
+def test_window_in_group_by_means_the_bracket_after_the_only_stream(source: str, call: str) -> None:
+    bracket = read(f"SELECT p.id, sum(amount) AS s FROM {source.format(' ' + W)} GROUP BY p.id")
+    for text in (
+        f"SELECT p.id, sum(amount) AS s FROM {source.format('')} GROUP BY p.id, {call}",
+        f"SELECT {call}, p.id, sum(amount) AS s FROM {source.format('')} GROUP BY window, p.id",
+        f"SELECT {call} AS window, p.id, sum(amount) AS s FROM {source.format('')} GROUP BY 1, 2",
+    ):
+        assert replace(read(text), text=bracket.text, presentation=bracket.presentation) == bracket
+
+
+def test_of_several_streams_each_needs_a_window_of_its_own() -> None:
+    for source in ("orders o JOIN clicks c", f"orders {W} o JOIN clicks {W} c"):
+        with pytest.raises(QueryError, match="the windows of a join stand in brackets after its streams"):
+            read(f"SELECT count(*) AS n FROM {source} ON o.user = c.user GROUP BY window(o.ts, '1 hour')")
+    text = "SELECT count(*) AS n FROM orders o JOIN person p ON o.user = p.id GROUP BY window(p.age, '1 hour')"
+    with pytest.raises(QueryError, match="must be over the time column of stream 'orders'") as refused:
+        read(text)
+    assert refused.value.hint == "write window(o.ts, …)"
+    with pytest.raises(QueryError, match="a query has one window only"):
+        read(text.replace("orders o", f"orders {W} o").replace("p.age", "o.ts"))

@@ -104,6 +104,30 @@ def test_within_makes_windows_of_every_tick(rows_of: Callable[[str], RowQuery]) 
     assert [attached.within_ticks for attached in only(rows).attached] == [hour // 2, hour]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.x FROM a JOIN b ON a.k = b.k WITHIN 30 minutes",
+        "SELECT a.x FROM a JOIN b ON (a.k = b.k) WITHIN '30 minutes'",
+        "SELECT a.x FROM a JOIN b USING (k) WITHIN 30 minutes",
+    ],
+)
+def test_within_may_stand_after_the_condition(rows_of: Callable[[str], RowQuery], text: str) -> None:
+    before = "ON a.k = b.k" if "ON" in text else "USING (k)"
+    for more in ("", " WHERE a.x > 1", " JOIN c WITHIN 1 hour ON c.k = a.k"):
+        other = rows_of(f"SELECT a.x FROM a JOIN b WITHIN 30 minutes {before}{more}")
+        assert rows_of(text + more) == other
+
+
+def test_a_column_may_be_called_within(streams: dict[str, Stream]) -> None:
+    known = dict(streams)
+    known["b"] = Stream("b", {**known["b"].columns, "within": known["b"].columns["x"]}, time="ts")
+    text = "SELECT a.x FROM a JOIN b ON a.x = b.within - 5 AND within - 5 > 1 AND a.k = b.k WITHIN 2 s"
+    found = parse_query("q", text, known).rows
+    assert found is not None
+    assert only(found).attached[0].within_ticks == 2 * SECOND
+
+
 def test_within_may_stand_beside_windows(rows_of: Callable[[str], RowQuery]) -> None:
     rows = rows_of("SELECT a.x FROM a [TUMBLE 10 s] JOIN b [TUMBLE 10 s] WITHIN 2 s ON a.k = b.k")
     assert not rows.within

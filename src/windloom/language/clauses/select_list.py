@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from windloom.errors import QueryError
+from windloom.aggregates.registry import FUNCTIONS
+from windloom.errors import QueryError, closest, meant
+from windloom.expressions.functions import FUNCTIONS as KNOWN_FUNCTIONS
 from windloom.language.clauses.presentation import (
     RESERVED,
     NamedOutput,
@@ -18,6 +20,7 @@ from windloom.language.clauses.presentation import (
     read_order,
     shown_name,
 )
+from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import WINDOW_COLUMNS, AggregateUse, GroupScope, RowScope
 from windloom.language.sql.statement import Item, Statement, is_window_call
 from windloom.language.sql.terms import Term
@@ -89,6 +92,33 @@ def read_groups(statement: Statement) -> list[Group]:
     return groups
 
 
+def with_called_window(statement: Statement) -> Statement:
+    """Return a join of one stream with relations so that the stream has the window of GROUP BY window(…).
+
+    Relations have no windows, so that such a call means the same as a bracket after the stream. Of several streams,
+    each needs a window of its own.
+    """
+    names, clause = statement.names, statement.clause
+    if not isinstance(names, JoinNames):
+        return statement
+    calls = [node for node in statement.group_by if is_window_call(_meant(node, statement))]
+    sides = zip(clause.sides, names.sides, strict=True)
+    streams = [source for source, side in sides if not side.stream.is_relation]
+    if not calls:
+        return statement
+    if len(streams) > 1:
+        raise no_window_call(calls[0], statement)
+    if len(calls) > 1 or streams[0].bracket is not None:
+        which = "in GROUP BY" if streams[0].bracket is None else "in the brackets after the stream"
+        raise statement.error("a query has one window only", calls[-1], f"there is one {which} already")
+    window = read_window_call(_meant(calls[0], statement), statement)
+    sources = tuple(replace(each, called=window) if each is streams[0] else each for each in clause.sources)
+    kept = [node.copy() for node in statement.group_by if node is not calls[0]]
+    tree = statement.tree.copy()
+    tree.set("group", exp.Group(expressions=kept) if kept else None)
+    return replace(statement, clause=replace(clause, sources=sources), tree=tree)
+
+
 def no_window_call(node: exp.Expr, statement: Statement) -> QueryError:
     hint = "give each stream its own, as in FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 1 hour] c"
     return statement.error("the windows of a join stand in brackets after its streams", node, hint)
@@ -96,17 +126,22 @@ def no_window_call(node: exp.Expr, statement: Statement) -> QueryError:
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
     """Return the window of Spark's `window(time, range [, slide [, offset]])` or `session_window(time, gap)`."""
-    stream, name = statement.stream, node.name.lower()
+    names, name = statement.names, node.name.lower()
+    stream, time = statement.stream, statement.stream.time
+    if isinstance(names, JoinNames):  # of one stream with relations
+        side = next(side for side in range(len(names.sides)) if not names.is_relation(side))
+        stream = names.sides[side].stream
+        time = f"{names.labels[side]}.{stream.time}"
     syntax = next(each for each in SYNTAXES.values() if each.window.function == name)
     takes = syntax.arguments
     assert takes is not None, "every function takes some"
     if not 1 <= len(node.expressions) - 1 <= takes.most:
         raise statement.error(
-            f"{name}() takes the time column and {takes.text}", node, f"write {name}({stream.time}, {takes.example})"
+            f"{name}() takes the time column and {takes.text}", node, f"write {name}({time}, {takes.example})"
         )
     column, *others = node.expressions
-    if statement.names.find_node(column) != (stream.time, []):
-        hint = f"write {name}({stream.time}, …)"
+    if statement.names.find_node(column) != (time, []):
+        hint = f"write {name}({time}, …)"
         raise statement.error(f"{name}() must be over the time column of stream '{stream.name}'", column, hint)
     return syntax.read_call(others, statement)
 
@@ -154,7 +189,7 @@ class SelectList:
 
 
 def read_answer(statement: Statement, window: Window | None, groups: list[Group]) -> SelectList:
-    """Read SELECT, HAVING and ORDER BY; `window` is None for a join, whose windows are always in brackets."""
+    """Read SELECT, HAVING and ORDER BY; `window` is None for a join whose windows are in brackets."""
     groupings = {group.term.sql: index for index, group in enumerate(groups)}
     scope = GroupScope(statement.names, groupings, {}, {}, statement.window_reference)
     selected = _selected(statement, window, groups, scope)
@@ -228,8 +263,27 @@ def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
     if term.loose is not None:
         column = term.loose.name
         hint = f"add it to GROUP BY, or aggregate it, for example max({column})"
+        call, close = _misspelt(term.loose, node, scope)
+        if call is not None:
+            message = f"column '{column}' is neither grouped nor aggregated, and {call.name}() is no aggregate"
+            raise statement.error(message, call, f"{meant(close)} Or {hint}")
         raise statement.error(f"column '{column}' is neither grouped nor aggregated", term.loose, hint)
     return term
+
+
+def _misspelt(column: exp.Expr, node: exp.Expr, scope: GroupScope) -> tuple[exp.Anonymous | None, list[str]]:
+    """Return the call around a column whose name nearly is that of an aggregate, and such names; None if there is none.
+
+    A function whose type we know is meant as it is written.
+    """
+    around: exp.Expr | None = column
+    while around is not None and around is not node.parent:
+        if isinstance(around, exp.Anonymous) and around.name.lower() not in KNOWN_FUNCTIONS:
+            close = closest(around.name, [*FUNCTIONS, *scope.names.own])
+            if close:
+                return around, close
+        around = around.parent
+    return None, []
 
 
 def _window_place(item: Item, window: Window | None, statement: Statement) -> tuple[bool, Place]:

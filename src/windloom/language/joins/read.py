@@ -32,12 +32,17 @@ def read_windows(sources: Sequence[FromSource], source: SourceText) -> list[Wind
 
     A source that gives only a range takes slide and ends from the first that gives more.
     """
+    otherwise = "; if another source has a SLIDE, a RANGE is enough"
+    if len(sources) == 1:
+        otherwise = ", or GROUP BY window(…) of its time column"
     for from_source in sources:
-        kind = kind_of(from_source, source, "; if another source has a SLIDE, a RANGE is enough")
+        kind = kind_of(from_source, source, otherwise)
         if kind.join_obstacle is not None:
             message = f"{kind.plural} cannot be joined: {kind.join_obstacle}"
             hint = "join windows of time, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error(message, from_source.bracket_span, hint)
+    if len(sources) == 1 and sources[0].called is not None:
+        return [sources[0].called]
     with_slide = (each for each in sources if any(is_word(token, "SLIDE", "TUMBLE") for token in each.bracket or ()))
     leader = next(with_slide, sources[0])
     bracket = Bracket(leader.bracket or (), leader.bracket_span, source)
@@ -64,6 +69,8 @@ def read_windows(sources: Sequence[FromSource], source: SourceText) -> list[Wind
 
 def kind_of(from_source: FromSource, source: SourceText, otherwise: str) -> type[Window]:
     """Return the kind of a source's window; `otherwise` says how else a source without a window can be written."""
+    if from_source.called is not None:
+        return type(from_source.called)
     if from_source.bracket is None:
         hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]{otherwise}"
         raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)

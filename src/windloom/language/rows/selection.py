@@ -25,6 +25,8 @@ from windloom.model.rows import AttachedRelation, Condition, ExistsInput, RowCol
 
 _BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
 
+_OR_WITHIN = ", or join without windows: FROM a JOIN b WITHIN 30 minutes ON a.x = b.x"
+
 
 def row_windows(sources: Sequence[FromSource], source: SourceText) -> list[Window]:
     """Return the window of every source of a query.
@@ -42,7 +44,7 @@ def row_windows(sources: Sequence[FromSource], source: SourceText) -> list[Windo
             reach = [max(ticks, other) if side <= index else other for side, other in enumerate(reach)]
         return [TimeWindow(ticks, 1) for ticks in reach]
     for from_source in sources:
-        kind = kind_of(from_source, source, ", or join it WITHIN a duration")
+        kind = kind_of(from_source, source, _OR_WITHIN)
         if not kind.reports_rows:
             hint = "use windows of time, [RANGE 1 hour SLIDE 5 minutes]"
             raise source.error(f"rows are not reported for {kind.plural}", from_source.bracket_span, hint)

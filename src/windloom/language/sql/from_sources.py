@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from windloom.language.sql.tokens import CLOSE, OPEN, SourceText, Span, closing, is_name, is_word, source_end
-from windloom.model import JoinKind
+from windloom.language.sql.tokens import CLOSE, LITERALS, OPEN, SourceText, Span, closing, is_name, is_word, source_end
+from windloom.model import JoinKind, Window
 
 EXAMPLE = "write SELECT … FROM stream [RANGE 1 hour SLIDE 1 minute] …"
 CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
@@ -18,6 +18,12 @@ _END_WORDS = "COMMA ORDER_BY SORT_BY CLUSTER_BY DISTRIBUTE_BY LIMIT UNION EXCEPT
 _ENDS = (*CLAUSES, *(TokenType[word] for word in _END_WORDS.split()))
 _JOIN_EXAMPLE = (
     "for example FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 1 hour] c ON o.user = c.user"
+)
+
+#: Words after which an operand follows.
+_OPERATOR_WORDS = tuple(
+    TokenType[word]
+    for word in "ON AND OR XOR NOT IN IS BETWEEN LIKE ILIKE RLIKE DIV".split()  # noqa: SIM905
 )
 
 #: Words that may stand before JOIN.
@@ -64,13 +70,17 @@ class JoinedSource:
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """A stream as FROM names it: `bracket` are the tokens of its window, or None."""
+    """A stream as FROM names it: `bracket` are the tokens of its window, or None.
+
+    `called` is the window of GROUP BY window(…), if a join has its window from there.
+    """
 
     stream: Token
     alias: Token | None
     bracket: Sequence[Token] | None
     bracket_span: Span
     joined: JoinedSource | None = None  # None for the first
+    called: Window | None = None
 
     @property
     def name(self) -> str:
@@ -92,6 +102,7 @@ def read_sources(tokens: Sequence[Token], position: int, source: SourceText) -> 
         from_source, index = _read_source(tokens, index, source, joined)
         from_source, index = _with_distance(from_source, tokens, index, source)
         from_source, index = _with_condition(from_source, tokens, index, source)
+        from_source, index = _with_distance(from_source, tokens, index, source)
         sources.append(from_source)
     return sources, index
 
@@ -183,9 +194,11 @@ def _alias_length(tokens: Sequence[Token], index: int, source: SourceText) -> in
 def _with_distance(
     from_source: FromSource, tokens: Sequence[Token], index: int, source: SourceText
 ) -> tuple[FromSource, int]:
-    """Read `WITHIN 30 minutes`, if it follows a joined source."""
+    """Read `WITHIN 30 minutes`, which may stand before the condition of a joined source, or after it."""
     if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return from_source, index
+    if from_source.joined is not None and from_source.joined.within:
+        raise source.error("WITHIN is given twice", tokens[index], "write it before ON, or after the condition")
     stop, ends = index + 1, (TokenType.ON, TokenType.USING, *_ENDS)
     while stop < len(tokens) and tokens[stop].token_type not in ends and not is_join_word(tokens, stop):
         stop += 1
@@ -194,6 +207,20 @@ def _with_distance(
         hint = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
         raise source.error("WITHIN has no duration", tokens[index], hint)
     return replace(from_source, joined=replace(from_source.joined, within=tuple(tokens[index + 1 : stop]))), stop
+
+
+def _begins_distance(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether `WITHIN 30 minutes` begins here, inside or after a condition.
+
+    A column of that name follows an operator; no operator stands between the end of a condition and this word.
+    """
+    if not is_word(tokens[index], "WITHIN") or index + 1 == len(tokens):
+        return False
+    before = tokens[index - 1]
+    ends_operand = before.token_type in (*CLOSE, *LITERALS) or (
+        is_name(before) and before.token_type not in _OPERATOR_WORDS
+    )
+    return ends_operand and tokens[index + 1].token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH)
 
 
 def _with_condition(
@@ -211,7 +238,7 @@ def _with_condition(
         stop, depth = index + 1, 0
         while stop < len(tokens):
             kind = tokens[stop].token_type
-            if depth == 0 and (kind in _ENDS or is_join_word(tokens, stop)):
+            if depth == 0 and (kind in _ENDS or is_join_word(tokens, stop) or _begins_distance(tokens, stop)):
                 break
             depth += (kind in OPEN) - (kind in CLOSE)
             stop += 1
