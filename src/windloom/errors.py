@@ -10,7 +10,10 @@ Entry = TypeVar("Entry")
 
 #: What to do about columns of Parquet that Spark does not read.
 NANOSECONDS_HINT = (
-    "write timestamps in microseconds: coerce_timestamps='us' in pandas' to_parquet and pyarrow's write_table"
+    "round them when they are written: df.to_parquet(…, coerce_timestamps='us', allow_truncated_timestamps=True)"
+)
+NANOSECONDS_READ_HINT = (
+    "give loom.stream the path of the file instead, which reads nanoseconds: loom.stream(name, 'file.parquet')"
 )
 TIME_HINT = "write the time of day as text, or as a whole number"
 

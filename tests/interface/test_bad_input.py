@@ -120,10 +120,6 @@ def test_a_stream_without_data(refused: Refused, desk: Path) -> None:
 
 LATE = ROWS[0][0]
 DATA = {
-    "a time that is missing": (
-        csv_text([*ROWS, (LATE, "A", 1.0, 1)]).replace("2026-01-05 00:00:07", ""),
-        "usable time",
-    ),
     "a time that cannot be read": (csv_text().replace("2026-01-05 00:00:07", "yesterday"), "'yesterday'"),
     "a number that cannot be read": (csv_text().replace(",A,10.0", ",A,ten"), '"ten"'),
     "a line that breaks off": (csv_text() + "2026-01-05 00:00:07,A\n", "Malformed CSV record"),
@@ -154,7 +150,6 @@ def test_a_column_of_another_type_than_declared(refused: Refused, desk: Path) ->
 @pytest.mark.parametrize(
     ("column", "hint"),
     [
-        (pa.array([ROWS[0][0]], pa.timestamp("ns", tz="UTC")), "coerce_timestamps='us'"),
         (pa.array([3_600_000_000], pa.time64("us")), "as text, or as a whole number"),
         (pa.array([3_600_000], pa.time32("ms")), "as text, or as a whole number"),
     ],

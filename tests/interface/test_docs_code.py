@@ -118,6 +118,7 @@ GIVEN: dict[str, Callable[[SparkSession], Names]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:stream 'trades'")
 @pytest.mark.parametrize("page", blocks("python"))
 def test_python_runs_as_it_stands(page: Path, spark: SparkSession, folder: Path, changed: Changed) -> None:
     names = GIVEN.get(page_name(page), batch_names)(spark)
@@ -183,11 +184,11 @@ def test_commands_run_line_by_line(
 
 
 def write_parquet(folder: Path) -> Path:
-    import pyarrow.csv as pcsv
-    import pyarrow.parquet as pq
+    import pandas as pd
 
-    rows = pcsv.read_csv(EXAMPLES / "trades.csv")  # with times in nanoseconds, which Spark does not read
-    pq.write_table(rows, folder / "from_csv.parquet", coerce_timestamps="us")
+    rows = pd.read_csv(EXAMPLES / "trades.csv", parse_dates=["ts"])
+    rows.loc[::100, "ts"] = pd.NaT
+    rows.to_parquet(folder / "from_csv.parquet")
     return folder / "from_csv.parquet"
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windloom.errors import NANOSECONDS_HINT, TIME_HINT, WindloomError
+from windloom.errors import TIME_HINT, WindloomError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from windloom.cli.samples import MeasuredTimes
 
 #: Names that a time column often has, the likeliest first.
 _TIME_NAMES = ("ts", "timestamp", "time", "event_time", "eventtime", "datetime", "created_at", "date", "at", "when")
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".orc")
 #: Units of whole numbers that are times of this century, by their size.
 _UNITS = (("s", 1e9, 1e10), ("ms", 1e12, 1e13), ("us", 1e15, 1e16))
-_ROWS = 10_000
 #: Names that mean something else where a column may stand.
 _KEYWORDS = re.compile(
     "all|and|any|as|between|by|case|cast|create|cross|date|distinct|else|end|false|filter|for|from|group|having|in|"
@@ -50,19 +51,23 @@ def init(file: str, out: str | None, name: str | None) -> None:
 
     The event time is guessed by type and name, and said. Nothing is overwritten.
     """
+    from windloom.cli.samples import first_rows, measured, summary
+
     path = Path(file)
     files = sorted(entry for entry in path.rglob("*") if entry.name[0] not in "._") if path.is_dir() else [path]
     source = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
     if source is None:
         fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
         raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
-    rows = _read(source)
+    rows = first_rows(source)
     if source.suffix.lower() == ".parquet":
         _refuse_unreadable(source, rows)
     time = guess_time(rows)
     stream = name or re.sub(r"\W+", "_", Path(file).stem.partition(".")[0]).strip("_").lower() or "events"
     target = Path(out or f"{stream}.cql")
-    text = catalog_text(stream, rows, time, file, target)
+    alike = [entry for entry in files if entry.suffix.lower() == source.suffix.lower() and entry.is_file()]
+    times = measured(alike, time.column, time.unit)
+    text = catalog_text(stream, rows, time, times, file, target)
     try:
         with target.open("x", encoding="utf-8") as writer:
             writer.write(text)
@@ -71,14 +76,21 @@ def init(file: str, out: str | None, name: str | None) -> None:
     except OSError as error:
         raise WindloomError(f"cannot write '{target}'", str(error), "give another --out") from None
     click.echo(f"wrote {target}: stream {stream} of {rows.num_columns} columns, event time {time.column} ({time.why})")
-    click.echo(
-        f"next:  {_command('explain', target)}\n       {_command('run', target, '--stream', f'{stream}={file}')}"
-    )
+    for line in summary(times):
+        click.echo(line)
+    commands = [
+        ("explain", target),
+        ("run", target, "--stream", f"{stream}={file}", "--out", "answers"),
+        ("show", "answers", "last_hour"),
+    ]
+    click.echo("next:  " + "\n       ".join(_command(*words) for words in commands))
 
 
 def guess_time(rows: pa.Table) -> Time:
     """Return a timestamp, a whole number of the size of an instant, or a date; of several, by name and place."""
     import pyarrow as pa
+
+    from windloom.cli.samples import reads_as_time
 
     kinds = {field.name: field.type for field in rows.schema}
     by_name = sorted(kinds, key=lambda name: _TIME_NAMES.index(name.lower()) if name.lower() in _TIME_NAMES else 99)
@@ -92,6 +104,9 @@ def guess_time(rows: pa.Table) -> Time:
     for name in by_name:
         if pa.types.is_date(kinds[name]):
             return Time(name, None, "a date, since there is no timestamp")
+    for name in by_name:
+        if reads_as_time(rows[name]):
+            return Time(name, None, "a text that reads as a time")
     raise WindloomError(
         "no column looks like a time",
         f"the columns are {', '.join(f'{name} {kind}' for name, kind in list(kinds.items())[:12])}",
@@ -99,9 +114,11 @@ def guess_time(rows: pa.Table) -> Time:
     )
 
 
-def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Path) -> str:
+def catalog_text(stream: str, rows: pa.Table, time: Time, times: MeasuredTimes | None, file: str, target: Path) -> str:
     """Return a stream, and two queries that any data can answer."""
     import pyarrow as pa
+
+    from windloom.cli.samples import delay_text, frequency_text, lateness_text, rate_text, untimed_text
 
     columns = ",\n".join(f"  {_quoted(field.name)} {_type_name(field.type)}" for field in rows.schema)
     others = [field for field in rows.schema if field.name != time.column]
@@ -118,13 +135,16 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Pat
     unit = "" if time.unit is None else f" UNIT {time.unit}"
     return f"""-- Made by `{_command("init", file)}`: read it, change it, run it.
 --   {_command("explain", target)}    shows the plan, without data
---   {_command("run", target, "--stream", f"{stream}={file}")}    answers the queries
+--   {_command("run", target, "--stream", f"{stream}={file}", "--out", "answers")}    answers the queries
+--   {_command("show", "answers", "last_hour")}    shows the latest answers
 
--- TIME is the event time: {time.column}, {time.why}.
+-- TIME is the event time: {time.column}, {time.why}.{untimed_text(times)}
 -- DELAY says how late a tuple may come and still count; it matters for streams only.
+{lateness_text(times)}
+-- RATE is tuples per second, from which costs are predicted. {frequency_text(times)}
 CREATE STREAM {source} (
 {columns}
-) TIME {_quoted(time.column)}{unit} DELAY 10 seconds;
+) TIME {_quoted(time.column)}{unit} DELAY {delay_text(times)}{rate_text(times)};
 
 -- A window of one minute that moves on by six seconds: every six seconds the last minute is counted.
 CREATE QUERY per_minute AS
@@ -145,65 +165,12 @@ def _command(*words: object) -> str:
 def _refuse_unreadable(path: Path, rows: pa.Table) -> None:
     """Raise for columns of Parquet that Spark does not read: no catalog could be run on the file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    written = pq.ParquetFile(path).schema
-    # Arrow also gives nanoseconds for the timestamps that Spark itself writes by default, as INT96, and reads.
-    in_nanoseconds = {
-        column.path.partition(".")[0]
-        for column in (written.column(index) for index in range(len(written)))
-        if column.physical_type == "INT64" and "nanoseconds" in column.logical_type.to_json()
-    }
     for field in rows.schema:
-        if field.name in in_nanoseconds or pa.types.is_time(field.type):
+        if pa.types.is_time(field.type):
             raise WindloomError(
-                f"'{path}': Spark cannot read column '{field.name}'",
-                f"it is of type {field.type}",
-                TIME_HINT if pa.types.is_time(field.type) else NANOSECONDS_HINT,
+                f"'{path}': Spark cannot read column '{field.name}'", f"it is of type {field.type}", TIME_HINT
             )
-
-
-def _read(path: Path) -> pa.Table:
-    """Return some rows; a schema alone does not tell the unit of a whole number."""
-    import pyarrow as pa
-
-    try:
-        rows = _first_rows(path)
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise WindloomError(f"cannot read '{path}'", first, "check that the file is what its ending says") from None
-    if not rows.num_columns:
-        raise WindloomError(f"'{path}' has no columns", "the file is empty", "give a file with data, or a header")
-    return rows
-
-
-def _first_rows(path: Path) -> pa.Table:
-    """Return rows from the beginning of a file; times in text become instants, in the zone of Spark's session."""
-    import pyarrow as pa
-    import pyarrow.csv as pcsv
-    import pyarrow.json as pjson
-    import pyarrow.parquet as pq
-
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(_ROWS)
-            return pa.Table.from_batches([next(batches)] if file.metadata.num_rows else [], file.schema_arrow)
-    if suffix == ".orc":
-        import pyarrow.orc as orc
-
-        return orc.read_table(path)
-    if suffix in (".csv", ".tsv"):
-        options = pcsv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
-        with pcsv.open_csv(path, parse_options=options) as reader:
-            rows = pa.Table.from_batches([reader.read_next_batch()])
-    else:
-        rows = pjson.read_json(path)
-    fields = [
-        pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
-        for field in rows.schema
-    ]
-    return rows.cast(pa.schema(fields), safe=False)
 
 
 def _unit(column: pa.ChunkedArray) -> str | None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from windloom.errors import WindloomError, WindloomWarning, near_names
 from windloom.model.clauses import USUAL_PRIORITY, Urgency
@@ -15,14 +16,29 @@ from windloom.model.expression import Expression
 from windloom.model.stream import Relation, Stream
 from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.spark.api import DataFrame
+from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import column_types
+from windloom.spark.sources.read import files_in, find_format, find_source
 from windloom.spark.sources.watermarks import watermarked_columns, watermarks_in
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
 _OPTIONS = re.compile(r"\s*(WITHIN|PRIORITY)\b", re.IGNORECASE)
+
+
+def read_stream(spark: SparkSession, name: str, path: str | Path, known: Mapping[str, Stream]) -> DataFrame:
+    """Return the file or directory as the data of a stream; text needs the types that a loaded catalog declares."""
+    declared, place = known.get(name), Path(path)
+    files = files_in(place) if place.is_dir() else [place]
+    if declared is None and files and (kind := find_format(files[:1], Stream(name, {}))[0]) in ("csv", "json"):
+        raise WindloomError(
+            f"stream '{name}': the types of the columns in '{path}' are not known",
+            f"{kind.upper()} is text, and no catalog declares the stream",
+            f"give a DataFrame, spark.read.{kind}('{path}', schema='ts TIMESTAMP, …'), or load a catalog first:"
+            f" windloom init '{path}' drafts one",
+        )
+    return find_source(declared or Stream(name, {}), str(path)).read(spark)
 
 
 def make_stream(

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from windloom.engine.declare import with_urgency
+from windloom.engine.declare import read_stream, with_urgency
 from windloom.engine.registry import Registry
 from windloom.engine.results import ObservedData, Results, WideTable, unknown_query
 from windloom.engine.views import Picture, charts_as, check_view, cost_view, picture_of
@@ -83,18 +83,19 @@ class Loom:
     def stream(
         self,
         name: str,
-        df: DataFrame,
+        df: DataFrame | str | Path,
         time: str | None = None,
         delay: str | timedelta | None = None,
         unit: str | None = None,
         rate: float | None = None,
     ) -> Stream:
-        """Register a DataFrame as a stream.
+        """Register a DataFrame as a stream, or the path of a file or directory that is to be read as one.
 
         `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` is how late
         tuples may come, `rate` how many come per second; the plan uses both. Settings of the stream in a loaded catalog
         apply unless they are given here, and so do the column and the delay of `df.withWatermark`.
         """
+        df = read_stream(self.spark, name, df, self.streams) if isinstance(df, (str, Path)) else df
         stream = self._registry.add_stream(name, df, time, delay, unit, rate)
         self._changed()
         return stream

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 
-from windloom.errors import NANOSECONDS_HINT, TIME_HINT, WindloomError
+from windloom.errors import NANOSECONDS_READ_HINT, TIME_HINT, WindloomError
 from windloom.model.query import Query
 
 #: What to do about failures in the user's data and expressions, by class of SQLSTATE.
@@ -24,7 +24,7 @@ _HINTS = {
     "P0": "correct the data, or the condition that refuses it",
 }
 #: What to do about columns of files whose types Spark does not read, by words of its message.
-_TYPE_HINTS = {"TIMESTAMP(NANOS": NANOSECONDS_HINT, "(TIME(": TIME_HINT, "[UNSUPPORTED_TIME_TYPE]": TIME_HINT}
+_TYPE_HINTS = {"TIMESTAMP(NANOS": NANOSECONDS_READ_HINT, "(TIME(": TIME_HINT, "[UNSUPPORTED_TIME_TYPE]": TIME_HINT}
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
 #: Failures of the file system under Spark itself: its log of offsets, the listing of a source.
 _FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")

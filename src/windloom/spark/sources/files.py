@@ -22,6 +22,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.spark.errors import as_windloom_errors
+from windloom.spark.sources.nanoseconds import in_microseconds, read_as_numbers
 from windloom.spark.sources.read import FORMATS, DataSource, files_in, find_format, local_path, look_at
 from windloom.weave.files import readable_columns
 
@@ -56,12 +57,13 @@ class FileStream:
             if self.is_typed:
                 # The types of the files are used, not the declared types, so that a difference is reported now and not
                 # by a round.
+                read_as_numbers(spark, source.nanoseconds)
                 reader = reader.schema(spark.read.format(source.format).options(**options).load(source.path).schema)
             else:
                 reader = reader.schema(source.schema(source.names))
             if max_files is not None:
                 reader = reader.option("maxFilesPerTrigger", max_files)
-            frame = reader.load(source.path)
+            frame = in_microseconds(reader.load(source.path), source.nanoseconds)
             return frame if self.is_typed else source.select(frame, source.names)
 
 

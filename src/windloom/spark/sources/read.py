@@ -11,8 +11,8 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +23,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Relation, Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import quoted
+from windloom.spark.sources.nanoseconds import in_microseconds, nanosecond_columns, read_as_numbers
 
 FORMATS = {
     ".parquet": "parquet",
@@ -56,6 +57,7 @@ class DataSource:
     separator: str = ","
     fields: tuple[str, ...] | None = None
     has_header: bool = False
+    nanoseconds: Mapping[str, bool] = field(default_factory=dict)  # columns of Parquet, and whether they are instants
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +72,8 @@ class DataSource:
         if self.format in ("csv", "json"):
             reader = reader.schema(self.schema(columns))
         with as_windloom_errors(self.stream.title):
-            frame = reader.load(self.path)
+            read_as_numbers(spark, self.nanoseconds)
+            frame = in_microseconds(reader.load(self.path), self.nanoseconds)
             return frame if self.fields is None else self.select(frame, columns)
 
     def options(self, enforceSchema: bool) -> dict[str, bool | str]:
@@ -129,7 +132,7 @@ def look_at(stream: Stream, path: Path, files: Sequence[Path]) -> DataSource:
         raise WindloomError(
             f"{stream.title}: cannot read '{path}'", str(error), "check the file; text must be UTF-8"
         ) from None
-    return DataSource(stream, literal, kind)
+    return DataSource(stream, literal, kind, nanoseconds=nanosecond_columns(files) if kind == "parquet" else {})
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
