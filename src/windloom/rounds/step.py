@@ -196,12 +196,17 @@ def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
     )
 
 
+def intervals_of(state: State, round_input: RoundInput, plan: Plan) -> Intervals:
+    """Return the interval `(after, until]` of the ends of the windows that each query reports in a round."""
+    advanced_state = moved(state, round_input, plan)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
+    return _intervals(state, plan, until, {})
+
+
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[ReportedWindows]:
     """Return the row queries of which a round reports windows, and which windows, from its frontiers alone."""
     state = without_lost(state, round_input, plan)
-    advanced_state = moved(state, round_input, plan)
-    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
-    return asked_rows(plan, _intervals(state, plan, until, {}), state)
+    return asked_rows(plan, intervals_of(state, round_input, plan), state)
 
 
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:

@@ -21,8 +21,8 @@ from windloom.model.predicate import Predicate
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, TypeKind
 from windloom.model.windows import Window
-from windloom.optimizer.intake.signatures import SignatureBits, sign
-from windloom.plan.plan import PartialSet
+from windloom.optimizer.intake.signatures import SignatureBits, is_fed, sign
+from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.rows import PlannedRows, Retention, strands_over
 from windloom.plan.scans import (
     FEW_CELLS,
@@ -64,10 +64,13 @@ def woven_scan(
     watched: Sequence[PartialSet] = (),
     why: str = "",
     keeping: Keeping | None = None,
+    *,
+    sees_all: bool = False,
 ) -> WovenScan:
     """Return the woven scan of sets of one stream, sliced by time, or by positions that are counted in one way.
 
-    `watched` are sets that the scan does not feed, but whose late tuples it reports.
+    `watched` are sets that the scan does not feed, but whose late tuples it reports. With `sees_all`, tuples that no
+    set wants are read too.
     """
     counted_by = sets[0].counted_by if sets else None
     stored: list[Predicate | None] = []  # for which tuples are kept, and by which strands select them
@@ -75,7 +78,7 @@ def woven_scan(
         stored += [None] if keeping.store.predicates is None else keeping.store.predicates
         stored += [predicate for _, _, predicate in keeping.strands]
     # Positions count all tuples, whether a query wants them or not.
-    signed = sign([*sets, *watched], stored, pushes=counted_by is None)
+    signed = sign([*sets, *watched], stored, pushes=counted_by is None and not sees_all)
     predicates = list(signed.predicates)
     filters = _filter_bits(sets, signed, predicates)
     columns = _WovenColumns()
@@ -99,6 +102,21 @@ def woven_scan(
         why,
         kept=kept,
     )
+
+
+def whole_scans(plan: Plan) -> Plan:
+    """Return the plan with one woven scan per stream that sees every tuple, so that its tuples show its frontier.
+
+    The plan's windows are of time. A scan is `local` if its tuples can be projected without Spark.
+    """
+    scans: list[WovenScan] = []
+    for name in dict.fromkeys(partial_set.stream for partial_set in plan.sets):
+        sets = [each for each in plan.sets if each.stream == name and is_fed(each)]
+        rest = [each for each in plan.sets if each.stream == name and not is_fed(each)]
+        scan = woven_scan(len(scans), sets, () if sets else rest, "it sees every tuple of its stream", sees_all=True)
+        local = local_projection(scan, plan.stream(name))
+        scans.append(replace(scan, local=None if isinstance(local, str) else local))
+    return replace(plan, scans=tuple(scans))
 
 
 def _kept(keeping: Keeping, signed: SignatureBits, columns: _WovenColumns) -> RetainedColumns:

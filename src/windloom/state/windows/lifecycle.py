@@ -136,6 +136,10 @@ class WindowLifecycle(ABC):
         """Return what is kept of the cells of a set after a round has reported its windows."""
         return RetainedCells(cells, history)
 
+    def needed_from(self, partial_set: PartialSet, turn: RoundBounds) -> int:
+        """Return the tick before which no slice begins that a window which matters after a round may cover."""
+        return TICK_MIN
+
     def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
         """Return the cells that may be covered by a window that matters after a round."""
         return np.ones(len(cells), np.bool_)

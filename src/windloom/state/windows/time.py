@@ -27,7 +27,7 @@ class TimeLife(WindowLifecycle):
         Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these are
         merged into one per group from each landmark to the next, and the state does not grow with the stream.
         """
-        closed, needed_from = turn.closed_of(partial_set), _needed_from(partial_set, turn)
+        closed, needed_from = turn.closed_of(partial_set), self.needed_from(partial_set, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return RetainedCells(cells, history)
         folded_at = [
@@ -43,8 +43,14 @@ class TimeLife(WindowLifecycle):
             kept_from = min(int(edges[0]), needed_from)
         return RetainedCells(keep_from(cells, kept_from), history.forget(needed_from))
 
+    def needed_from(self, partial_set: PartialSet, turn: RoundBounds) -> int:
+        return min(
+            turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
+            for planned in partial_set.queries
+        )
+
     def needed(self, partial_set: PartialSet, cells: Cells, turn: RoundBounds) -> Mask:
-        return np.asarray(cells.starts >= _needed_from(partial_set, turn))
+        return np.asarray(cells.starts >= self.needed_from(partial_set, turn))
 
     def folds(self, partial_set: PartialSet) -> bool:
         return any(planned.query.window.extent_ticks is None for planned in partial_set.queries)
@@ -61,14 +67,6 @@ class TimeLife(WindowLifecycle):
         self, partial_set: PartialSet, planned: Member, history: CellCoverage, state: State, positions: Positions
     ) -> int | None:
         return first_exact(partial_set, planned, history, state.seen.get(partial_set.base))
-
-
-def _needed_from(partial_set: PartialSet, turn: RoundBounds) -> int:
-    """Return the tick after which some window that matters after the round may cover cells."""
-    return min(
-        turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
-        for planned in partial_set.queries
-    )
 
 
 def time_lost(window: Window, reported: ReportProgress, ticks: Ints) -> tuple[Mask, Mask]:

@@ -1,0 +1,132 @@
+"""What weaving sends to a bucket: the cells of the bucket's groups, and what the task has seen of its stream.
+
+Every task sends a part to every bucket, with or without cells, so that all buckets know how far the streams have come
+in the round that brings the tuples, and close their windows in it. The tasks of a stream know nothing of its frontier,
+so they cannot tell which tuples are late: to the first bucket, they send all tuples counted by slice and signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.checkpoint.frames import frame_bytes, read_frame, table_blob, table_of
+from windloom.checkpoint.json_codec import from_json, to_json
+from windloom.checkpoint.state_codec import decode, encode, restored_state
+from windloom.kernels.hashing import spark_hash
+from windloom.model.time import TICK_MAX
+from windloom.plan.plan import Plan
+from windloom.plan.scans import WovenScan
+from windloom.plan.sharding import Sharding, sharding_of
+from windloom.state.cells import Cells, keep_groups, merge_all
+from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
+from windloom.state.state import State
+from windloom.weave.round_input import take_together, take_tuples
+from windloom.weave.weave import Ticks
+
+#: Every tuple is counted by slice and signature, as if all were late.
+_ALL_COUNTED = LateBounds(closed=TICK_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one task sends to one bucket, or several parts merged.
+
+    `ticks` are those that the tuples of each stream span, with the number of tuples. `passed` are, by scan, all tuples
+    by slice and signature; only the first bucket has them, and only in a stream.
+    """
+
+    ticks: Mapping[str, Ticks] = field(default_factory=dict)
+    cells: Mapping[int, Cells] = field(default_factory=dict)
+    passed: Mapping[int, LateTuples] = field(default_factory=dict)
+
+
+def weave_parts(
+    plan: Plan, scan: WovenScan, tables: Iterable[object], buckets: int, place: int, *, is_stream: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of each bucket with the encoded part that a task sends to it; nothing without tuples.
+
+    `tables` are projected tuples, or functions that read them. `place` is where the task's parts come among those of
+    other tasks when they are merged, so that sums of floats do not depend on which task is done first.
+    """
+    before = _ALL_COUNTED if is_stream else ON_TIME
+    results = [take_tuples(plan, scan, table, before, threads=1) for table in tables]  # type: ignore[arg-type]
+    if not results:
+        return
+    taken = take_together(results)
+    seen = taken.ticks.get(scan.number, Ticks())
+    counted = taken.scanned[scan.number].tuples if scan.number in taken.scanned else 0
+    ticks = {scan.stream: Ticks(seen.first, seen.last, seen.untimed, counted)}
+    cells_by_bucket = divide(taken.cells, sharding_of(plan), buckets)
+    for bucket in range(buckets):
+        passed = taken.behind if bucket == 0 else {}
+        yield bucket, encode_part(Part(ticks, cells_by_bucket.get(bucket, {}), passed), place)
+
+
+def divide(cells: Mapping[int, Cells], sharding: Sharding, buckets: int) -> dict[int, dict[int, Cells]]:
+    """Return the cells of each bucket that has any, by number of the set."""
+    divided: dict[int, dict[int, Cells]] = {}
+    for number, held in cells.items():
+        bucket_of = buckets_of(number, held, sharding.of(number), buckets)
+        for bucket in np.unique(bucket_of):
+            divided.setdefault(int(bucket), {})[number] = keep_groups(held, bucket_of == bucket)
+    return divided
+
+
+def buckets_of(number: int, cells: Cells, columns: tuple[int, ...] | None, buckets: int) -> NDArray[np.int64]:
+    """Return the bucket of every group, which depends only on its values in these columns; None means all columns.
+
+    A set without grouping columns is in one bucket, and sets that joins keep together are all in the first.
+    """
+    keys = cells.keys if columns is None else [cells.keys[column] for column in columns]
+    if not keys:
+        return np.full(cells.groups, 0 if columns is not None else number % buckets, np.int64)
+    return np.mod(spark_hash(keys, cells.groups), buckets).astype(np.int64)
+
+
+def encode_part(part: Part, place: int) -> bytes:
+    passed = {f"passed {number}": table_blob(late.to_table()) for number, late in part.passed.items()}
+    cells = {"cells": encode(State(part.cells))} if part.cells else {}
+    ticks = {name: to_json(Ticks, seen) for name, seen in part.ticks.items()}
+    return frame_bytes("part", {"place": place, "ticks": ticks}, {**cells, **passed})
+
+
+def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
+    """Return a part, after its place among others."""
+    frame = read_frame("part", "a part of a round", data, "run the round again")
+    cells = decode(bytes(frame.blobs["cells"])).cells if "cells" in frame.blobs else {}
+    passed = {
+        int(name.removeprefix("passed ")): LateTuples.from_table(table_of(blob))
+        for name, blob in frame.blobs.items()
+        if name != "cells"
+    }
+    ticks = {name: from_json(Ticks, seen) for name, seen in frame.body["ticks"].items()}
+    return int(frame.body["place"]), Part(ticks, restored_state(State(cells), plan).cells, passed)
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """Return what all parts bring together; the order of parts decides in which order floats are added up."""
+    ticks: dict[str, Ticks] = {}
+    cells: dict[int, list[Cells]] = {}
+    passed: dict[int, list[LateTuples]] = {}
+    for part in parts:
+        for name, seen in part.ticks.items():
+            ticks[name] = ticks.get(name, Ticks()) + seen
+        for number, held in part.cells.items():
+            cells.setdefault(number, []).append(held)
+        for number, late in part.passed.items():
+            passed.setdefault(number, []).append(late)
+    return Part(
+        ticks,
+        {number: merge_all(each) for number, each in cells.items()},
+        {number: join_behind(each) for number, each in passed.items()},
+    )
+
+
+def merged_parts(blobs: Iterable[bytes], plan: Plan) -> Part:
+    """Return what all tasks have sent to one bucket, whatever the order in which it came."""
+    parts = sorted((decode_part(blob, plan) for blob in blobs), key=lambda placed: placed[0])
+    return merged([part for _, part in parts])

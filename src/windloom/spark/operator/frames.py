@@ -1,0 +1,339 @@
+"""The frame of an operator: weave, by bucket, step, rows. Batch and stream differ in one call.
+
+    tuples ─ mapInArrow(weave) ─ groupBy(bucket) ┬ applyInArrow(step)         batch  ┬ mapInArrow(rows) ─ answers
+                                                 └ transformWithState(step)   stream ┘
+                                                     head and segments in Spark's state store
+
+Nothing else is on the way of the data: sources, sinks, checkpoints and their guarantees are Spark's. Tasks carry the
+plan as bytes and no frame, so the same code runs in classic and in Connect sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor
+
+from windloom.answers.blocks import Block
+from windloom.errors import WindloomError
+from windloom.expressions.arithmetic import DeclinedError
+from windloom.model.types import arrow_type
+from windloom.operator.buckets import BucketRound, OperatorPlan, at_the_end, by_delay, step_bucket
+from windloom.operator.parts import merged_parts, weave_parts
+from windloom.operator.segments import MemoryStore
+from windloom.plan.plan import Plan, Shape
+from windloom.spark.frames import ddl_of, finish, union_all
+from windloom.spark.projection import projected
+from windloom.weave.files import FileChunk, units_of, whole_tuples
+
+#: Under this name, the progress of a streaming query has the counts of each micro-batch.
+METRICS = "windloom"
+#: How many tuples a task weaves at once.
+BLOCK_TUPLES = 1 << 20
+#: Rows in the batches of Arrow that leave the operator.
+BATCH_ROWS = 1 << 17
+
+_PARTS = "bucket int, part binary"
+_BLOCKS = (
+    "shape int, queries string, bounds binary, rows binary,"
+    " events bigint, untimed bigint, late_partly bigint, late_dropped bigint, watermark bigint"
+)
+_BLOCK_NAMES = [column.split()[0] for column in _BLOCKS.split(", ")]
+#: In place of a shape's number: the row counts what the round has brought.
+_COUNTS = -1
+
+_Batches = Iterator[pa.RecordBatch]
+
+
+def packed(plan: Plan) -> OperatorPlan:
+    """Return the plan as tasks carry it."""
+    return OperatorPlan(plan, cloudpickle.dumps(plan))
+
+
+@dataclass(frozen=True, slots=True)
+class TupleSource:
+    """Where a scan finds its tuples: in a frame of them, or in a frame of names of files, which workers read."""
+
+    frame: DataFrame
+    are_names: bool = False
+
+
+def answers_frame(
+    planned: OperatorPlan,
+    sources: Mapping[str, TupleSource],
+    buckets: int,
+    select: Callable[[DataFrame, OperatorPlan], DataFrame],
+) -> DataFrame:
+    """Return the answers of a plan over these sources, by name of the stream; `select` reads them from blocks.
+
+    The frame is streaming if the sources are.
+    """
+    is_stream = any(source.frame.isStreaming for source in sources.values())
+    parts = union_all(
+        [_parts(planned, number, sources, buckets, is_stream) for number in range(len(planned.plan.scans))]
+    )
+    by_bucket = parts.groupBy("bucket")
+    if is_stream:
+        processor = BucketProcessor(planned.blob)
+        blocks = by_bucket.transformWithState(processor, _BLOCKS, "append", "none")
+    else:
+        blocks = by_bucket.applyInArrow(_step_task(planned.blob), _BLOCKS)
+    counts = [F.sum(name).alias(name) for name in ("events", "untimed", "late_partly", "late_dropped")]
+    if is_stream:
+        blocks = blocks.observe(METRICS, *counts, F.max("watermark").alias("watermark"))
+    return select(blocks, planned)
+
+
+def one_query(name: str) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
+    """Return the reader of the rows of one query: its own columns, HAVING and expressions evaluated by Spark."""
+
+    def select(blocks: DataFrame, planned: OperatorPlan) -> DataFrame:
+        shape = planned.plan.shapes[planned.plan.query(name).shape]
+        return finish(blocks.mapInArrow(_rows_task(name, shape), ddl_of(shape)), shape)
+
+    return select
+
+
+def _parts(
+    planned: OperatorPlan, number: int, sources: Mapping[str, TupleSource], buckets: int, is_stream: bool
+) -> DataFrame:
+    scan = planned.plan.scans[number]
+    source = sources[scan.stream]
+    if source.are_names:
+        return source.frame.mapInArrow(_reading_task(planned.blob, number, buckets, is_stream), _PARTS)
+    frame = projected(scan, planned.plan.stream(scan.stream), source.frame)
+    return frame.mapInArrow(_weaving_task(planned.blob, number, buckets, is_stream), _PARTS)
+
+
+def names_of_chunks(spark: SparkSession, groups: Sequence[Sequence[FileChunk]]) -> DataFrame:
+    """Return a frame of the names of row groups, with a task for each group of chunks."""
+    texts = [json.dumps([[chunk.path, list(chunk.groups), chunk.rows] for chunk in chunks]) for chunks in groups]
+
+    def name(batches: _Batches) -> _Batches:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([texts[i] for i in batch.column(0).to_pylist()])], ["path"])
+
+    return spark.range(0, len(texts), 1, len(texts)).mapInArrow(name, "path string")
+
+
+# Tasks. They are functions of bytes, so that what is sent to workers holds no frame.
+
+
+@lru_cache(maxsize=8)
+def loaded(blob: bytes) -> OperatorPlan:
+    """Return the plan that a task carries; a worker that is used again has it already."""
+    return OperatorPlan(pickle.loads(blob), blob)
+
+
+def _place(number: int) -> int:
+    task = TaskContext.get()
+    return (number << 32) + (0 if task is None else task.partitionId())
+
+
+def _weaving_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Callable[[_Batches], _Batches]:
+    """Return the task that weaves projected tuples."""
+
+    def weave(batches: _Batches) -> _Batches:
+        plan = loaded(blob).plan
+        parts = weave_parts(plan, plan.scans[number], tables_of(batches), buckets, _place(number), is_stream=is_stream)
+        return map(_part_row, parts)
+
+    return weave
+
+
+def _reading_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Callable[[_Batches], _Batches]:
+    """Return the task that reads files, or row groups of them, by name and weaves their tuples."""
+
+    def weave(batches: _Batches) -> _Batches:
+        plan = loaded(blob).plan
+        scan = plan.scans[number]
+        stream = plan.stream(scan.stream)
+        names = [name for batch in batches for name in batch.column(0).to_pylist()]
+        pa.set_cpu_count(1)  # as many tasks as there are cores read at the same time
+
+        def tables() -> Iterator[pa.Table]:
+            for name in names:
+                try:
+                    chunks = _chunks_of(name) or units_of(scan.local, stream, [_local_path(name)])
+                    if chunks:
+                        yield whole_tuples(scan, stream, chunks)
+                except DeclinedError as error:
+                    raise WindloomError(
+                        f"stream '{stream.name}': a file cannot be read without Spark",
+                        str(error),
+                        "let Spark read the stream: loom.answers(…, intake='spark')",
+                    ) from None
+
+        parts = weave_parts(plan, scan, tables(), buckets, _place(number), is_stream=is_stream)
+        return map(_part_row, parts)
+
+    return weave
+
+
+def _chunks_of(name: str) -> list[FileChunk]:
+    if not name.startswith("["):
+        return []
+    return [FileChunk(path, tuple(groups), rows) for path, groups, rows in json.loads(name)]
+
+
+def _local_path(name: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(name).path)
+
+
+def tables_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the tuples of a task in portions that are woven at once."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= BLOCK_TUPLES:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def _part_row(part: tuple[int, bytes]) -> pa.RecordBatch:
+    bucket, blob = part
+    return pa.RecordBatch.from_arrays(
+        [pa.array([bucket], pa.int32()), pa.array([blob], pa.binary())], ["bucket", "part"]
+    )
+
+
+def _step_task(blob: bytes) -> Callable[..., Any]:
+    """Return the step of a bucket in a batch run, after which nothing is kept."""
+
+    def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        planned = loaded(blob)
+        parts = (part.as_py() for batch in batches for part in batch.column("part"))
+        part, is_first = merged_parts(parts, planned.plan), key[0].as_py() == 0
+        made = step_bucket(planned, MemoryStore(), part, at_the_end(planned.plan), is_first=is_first)
+        for row in _block_rows(made, is_first=is_first):
+            yield pa.RecordBatch.from_pylist([row], schema=_BLOCK_SCHEMA)
+
+    # Spark chooses the iterator form of the function by its type hints, which it does not understand as strings.
+    answer.__annotations__ = {
+        "key": tuple[pa.Scalar, ...],
+        "batches": Iterator[pa.RecordBatch],
+        "return": Iterator[pa.RecordBatch],
+    }
+    return answer
+
+
+_BLOCK_SCHEMA = pa.schema(
+    [
+        ("shape", pa.int32()),
+        ("queries", pa.string()),
+        ("bounds", pa.binary()),
+        ("rows", pa.binary()),
+        *((name, pa.int64()) for name in _BLOCK_NAMES[4:]),
+    ]
+)
+
+
+class StateStore:
+    """The blobs of one bucket in Spark's state store."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def get(self, name: str) -> bytes | None:
+        return bytes(self._state.getValue((name,))[0]) if self._state.containsKey((name,)) else None
+
+    def put(self, name: str, blob: bytes) -> None:
+        self._state.updateValue((name,), (blob,))
+
+    def remove(self, name: str) -> None:
+        self._state.removeKey((name,))
+
+
+class BucketProcessor(StatefulProcessor):
+    """The step of a bucket in a stream: one call per micro-batch, with what every task has sent."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._blob = blob
+
+    def init(self, handle: Any) -> None:
+        self._state = handle.getMapState("segments", "name string", "blob binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        planned = loaded(self._blob)
+        part, is_first = merged_parts((bytes(row["part"]) for row in rows), planned.plan), key[0] == 0
+        made = step_bucket(planned, StateStore(self._state), part, by_delay(planned.plan), is_first=is_first)
+        for row in _block_rows(made, is_first=is_first):
+            yield Row(**row)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _block_rows(made: BucketRound, *, is_first: bool) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of a bucket as rows and, from the first bucket, the counts of the round."""
+    for block in made.blocks():
+        yield {
+            "shape": block.shape,
+            "queries": json.dumps(block.queries),
+            "bounds": block.bounds.tobytes(),
+            "rows": _ipc(block.table),
+            **dict.fromkeys(_BLOCK_NAMES[4:]),
+        }
+    if is_first:
+        late = made.late_total
+        yield {
+            "shape": _COUNTS,
+            "queries": "",
+            "bounds": b"",
+            "rows": b"",
+            "events": made.events,
+            "untimed": made.untimed,
+            "late_partly": late.partly,
+            "late_dropped": late.dropped,
+            "watermark": min(made.frontiers.values(), default=None),
+        }
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def blocks_of(batches: _Batches) -> Iterator[Block]:
+    """Yield the blocks of answers among the rows that buckets return."""
+    for batch in batches:
+        columns = (batch.column(name) for name in ("shape", "queries", "bounds", "rows"))
+        for shape, queries, bounds, rows in zip(*columns, strict=True):
+            if shape.as_py() == _COUNTS:
+                continue
+            table = pa.ipc.open_stream(rows.as_buffer()).read_all()
+            names = tuple(json.loads(queries.as_py()))
+            yield Block(shape.as_py(), names, np.frombuffer(bounds.as_py(), np.int64), table)
+
+
+def _rows_task(name: str, shape: Shape) -> Callable[[_Batches], _Batches]:
+    """Return the task that takes the rows of one query from blocks."""
+    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+    schema = pa.schema([(column, arrow_type(kind)) for column, kind in columns])
+
+    def rows(batches: _Batches) -> _Batches:
+        for block in blocks_of(batches):
+            for index, query in enumerate(block.queries):
+                if query == name:
+                    first, last = int(block.bounds[index]), int(block.bounds[index + 1])
+                    yield from block.table.slice(first, last - first).cast(schema).to_batches(BATCH_ROWS)
+
+    return rows
