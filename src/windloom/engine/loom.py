@@ -28,7 +28,7 @@ from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.costs import SharingReport
 from windloom.plan.plan import Plan
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.session import local_session
+from windloom.spark.session import is_session, local_session
 from windloom.spark.untimed import warn_of_untimed
 from windloom.statistics.set_statistics import Ongoing
 
@@ -56,7 +56,7 @@ class Loom:
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
         """`spark` is the session to run on, or a function that returns one, called once when it is first needed."""
-        if not isinstance(spark, SparkSession) and not callable(spark):
+        if not is_session(spark) and not callable(spark):
             raise WindloomError(
                 "a loom needs a Spark session",
                 f"it was given {spark!r}",
@@ -76,9 +76,9 @@ class Loom:
 
     @property
     def spark(self) -> SparkSession:
-        if not isinstance(self._spark, SparkSession):
-            self._spark = self._spark()
-        return self._spark
+        if not is_session(self._spark):
+            self._spark = self._spark()  # type: ignore[operator]
+        return self._spark  # type: ignore[return-value]
 
     def stream(
         self,
@@ -359,6 +359,42 @@ class Loom:
         if self._learned.add(results):
             self._plans.clear()
         return results
+
+    def answers(
+        self,
+        query: str | None = None,
+        *,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
+        intake: str = "auto",
+        buckets: int | None = None,
+    ) -> DataFrame:
+        """Return the answers of a query as a DataFrame, computed by one Spark operator; streaming if its streams are.
+
+        It is an ordinary DataFrame: write it with `writeStream`, join it with other tables, on any cluster and to any
+        sink. Its columns are `window_start`, `window_end`, the grouping columns and the aggregates. State lies in
+        Spark's own state store, and windows close in the micro-batch that brings the data.
+
+        Without `query`, the answers of all queries are in one frame, with the column `query` before the others; a
+        column is NULL in rows of queries that do not have it. Only queries that are asked for together share work.
+
+        `intake` says how tuples reach Spark's tasks: "files" (by name, and tasks read them), "spark" (as rows that
+        Spark has read), or "auto" (by name where the data are plain files of this machine). State is divided into
+        `buckets` by the hash of the group; a checkpoint keeps the number that it was started with.
+        """
+        from windloom.engine.answers import answers_of
+
+        if query is not None and query not in self.queries:
+            raise unknown_query(query, list(self.queries))
+        self._check_queries()
+        options = PlanOptions(strategy, slicing, technique, "woven", joins, fold)
+        queries = self.queries.values() if query is None else [self.queries[query]]
+        plan = make_plan(self._registry.sources, queries, self._registry.types(), options, PlanningFacts())
+        frames = self._registry.data_of(plan)
+        return answers_of(self.spark, plan, frames, query, intake=intake, buckets=buckets)
 
     def start(
         self,

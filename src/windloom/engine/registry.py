@@ -193,17 +193,22 @@ class Registry:
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
         """Return the data of every stream the plan reads; raise for streams without data and streams that never end."""
+        frames = self.data_of(plan)
         for stream in plan.streams:
-            frame = self._frames.get(stream.name)
-            if frame is None:
-                raise _no_data(stream.name)
-            if frame.isStreaming:
+            if frames[stream.name].isStreaming:
                 raise WindloomError(
                     f"stream '{stream.name}' is a streaming DataFrame",
                     "run() answers all windows of bounded data",
                     "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
         self.check_versions(planned_relation.name for planned_relation in plan.relations)
+        return frames
+
+    def data_of(self, plan: Plan) -> dict[str, DataFrame]:
+        """Return the data of every stream the plan reads, batch or streaming; raise for streams without data."""
+        for stream in plan.streams:
+            if stream.name not in self._frames:
+                raise _no_data(stream.name)
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
     def files(self) -> dict[str, LocalFiles]:

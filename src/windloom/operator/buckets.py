@@ -21,10 +21,13 @@ from windloom.answers.answers import Answers
 from windloom.answers.blocks import Block
 from windloom.checkpoint.frames import frame_bytes, read_frame
 from windloom.checkpoint.state_codec import decode, encode
+from windloom.errors import WindloomError
 from windloom.model.time import TICK_MIN
+from windloom.model.windows import TimeWindow, Window
 from windloom.operator.parts import Part
 from windloom.operator.segments import BucketSegments, Catalogue, Segment, SegmentStore
 from windloom.plan.plan import PartialSet, Plan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds.lateness import LateCount, Lateness, before_round, count_late
 from windloom.rounds.step import intervals_of, moved, step
 from windloom.state.cells import Cells, keep_from
@@ -186,10 +189,8 @@ def _closing(plan: Plan, before: State, after: State, intervals: Intervals) -> d
     return closing
 
 
-def _ends_between(window: object, after: int, until: int) -> bool:
+def _ends_between(window: Window, after: int, until: int) -> bool:
     """Return whether some window may end behind the tick `after`, and not behind `until`."""
-    from windloom.model.windows import TimeWindow
-
     if after >= until:
         return False
     if not isinstance(window, TimeWindow) or after == TICK_MIN:
@@ -239,7 +240,14 @@ def _carried(
     facts: State, catalogue: Catalogue, next_number: int, old: Plan, new: Plan, store: SegmentStore
 ) -> tuple[State, BucketSegments]:
     """Return facts and segments in terms of the new plan; segments of sets that are as before stay as they are."""
-    known = {each.identity: each for each in new.sets}
+    known, before, after = new.by_identity, sharding_of(old), sharding_of(new)
+    for each in old.sets:
+        if each.identity in known and before.of(each.number) != after.of(known[each.identity].number):
+            raise WindloomError(
+                "the operator's checkpoint divides groups by other columns than the new queries need",
+                f"joins that were added or removed change how '{each.text}' is divided into buckets",
+                "start the queries with a new checkpoint",
+            )
     alike = {
         each.number: known[each.identity].number
         for each in old.sets
@@ -248,13 +256,13 @@ def _carried(
         and known[each.identity].components == each.components
     }
     stay = {alike[number]: segments for number, segments in catalogue.items() if number in alike}
-    before = BucketSegments(store, old, catalogue, next_number)
+    held_before = BucketSegments(store, old, catalogue, next_number)
     changed = [number for number in catalogue if number not in alike]
-    cells = {number: held for number in changed if (held := before.since(number, TICK_MIN)) is not None}
+    cells = {number: held for number in changed if (held := held_before.since(number, TICK_MIN)) is not None}
     state = migrate(replace(facts, cells=cells), old, new)
     for number in changed:
-        before.drop_all(number)
-    segments = BucketSegments(store, new, stay, before.next_number)
+        held_before.drop_all(number)
+    segments = BucketSegments(store, new, stay, held_before.next_number)
     for number, held in state.cells.items():
         segments.add(number, held)
     return replace(state, cells={}), segments

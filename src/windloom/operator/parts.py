@@ -7,6 +7,7 @@ so they cannot tell which tuples are late: to the first bucket, they send all tu
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,9 +19,9 @@ from windloom.checkpoint.json_codec import from_json, to_json
 from windloom.checkpoint.state_codec import decode, encode, restored_state
 from windloom.kernels.hashing import spark_hash
 from windloom.model.time import TICK_MAX
-from windloom.plan.plan import Plan
+from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import WovenScan
-from windloom.plan.sharding import Sharding, sharding_of
+from windloom.plan.sharding import sharding_of
 from windloom.state.cells import Cells, keep_groups, merge_all
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
 from windloom.state.state import State
@@ -60,31 +61,35 @@ def weave_parts(
     seen = taken.ticks.get(scan.number, Ticks())
     counted = taken.scanned[scan.number].tuples if scan.number in taken.scanned else 0
     ticks = {scan.stream: Ticks(seen.first, seen.last, seen.untimed, counted)}
-    cells_by_bucket = divide(taken.cells, sharding_of(plan), buckets)
+    cells_by_bucket = divide(taken.cells, plan, buckets)
     for bucket in range(buckets):
         passed = taken.behind if bucket == 0 else {}
         yield bucket, encode_part(Part(ticks, cells_by_bucket.get(bucket, {}), passed), place)
 
 
-def divide(cells: Mapping[int, Cells], sharding: Sharding, buckets: int) -> dict[int, dict[int, Cells]]:
+def divide(cells: Mapping[int, Cells], plan: Plan, buckets: int) -> dict[int, dict[int, Cells]]:
     """Return the cells of each bucket that has any, by number of the set."""
-    divided: dict[int, dict[int, Cells]] = {}
+    sharding, divided = sharding_of(plan), dict[int, dict[int, Cells]]()
     for number, held in cells.items():
-        bucket_of = buckets_of(number, held, sharding.of(number), buckets)
+        bucket_of = _buckets_of(plan.sets[number], held, sharding.of(number), buckets)
         for bucket in np.unique(bucket_of):
             divided.setdefault(int(bucket), {})[number] = keep_groups(held, bucket_of == bucket)
     return divided
 
 
-def buckets_of(number: int, cells: Cells, columns: tuple[int, ...] | None, buckets: int) -> NDArray[np.int64]:
+def _buckets_of(
+    partial_set: PartialSet, cells: Cells, columns: tuple[int, ...] | None, buckets: int
+) -> NDArray[np.int64]:
     """Return the bucket of every group, which depends only on its values in these columns; None means all columns.
 
-    A set without grouping columns is in one bucket, and sets that joins keep together are all in the first.
+    A set without grouping columns is in one bucket, the same in every plan. Sets that joins keep together without a
+    common key are all in the first.
     """
     keys = cells.keys if columns is None else [cells.keys[column] for column in columns]
-    if not keys:
-        return np.full(cells.groups, 0 if columns is not None else number % buckets, np.int64)
-    return np.mod(spark_hash(keys, cells.groups), buckets).astype(np.int64)
+    if keys:
+        return np.mod(spark_hash(keys, cells.groups), buckets).astype(np.int64)
+    own = 0 if columns is not None else zlib.crc32(repr(partial_set.identity).encode()) % buckets
+    return np.full(cells.groups, own, np.int64)
 
 
 def encode_part(part: Part, place: int) -> bytes:

@@ -42,6 +42,8 @@ OLDEST_ARCHIVE_MAJOR = 13
 #: Silences a JVM's messages about an archive that does not fit, which do not help users.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 _LOOPBACK = "127.0.0.1"
+#: The state store that streaming operators need.
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 # If a query is stopped during a batch, Spark matches its error with a recursive regular expression, which overflows
 # the default stack of 1 MB (StreamExecution.isInterruptionException) and fills the terminal with the trace.
@@ -260,6 +262,9 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(2 * cores),
+        # Operators keep their state in it; it is also the only one in which state may be larger than memory.
+        "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.ui.enabled": "false",
@@ -270,6 +275,11 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
         "spark.sql.warehouse.dir": folder,  # otherwise it appears in the working directory
         "spark.driver.memory": memory,
     }
+
+
+def is_session(value: object) -> bool:
+    """Return whether a value is a Spark session, classic or Connect, whose packages may not be installed."""
+    return isinstance(value, SparkSession) or type(value).__module__ == "pyspark.sql.connect.session"
 
 
 def end_session(session: SparkSession, seconds: float) -> None:

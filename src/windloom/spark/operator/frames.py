@@ -25,14 +25,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 
 from windloom.answers.blocks import Block
+from windloom.answers.finish import answer_rows, output_kinds
 from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
-from windloom.model.types import arrow_type
+from windloom.model.types import DataType, arrow_type
 from windloom.operator.buckets import BucketRound, OperatorPlan, at_the_end, by_delay, step_bucket
 from windloom.operator.parts import merged_parts, weave_parts
 from windloom.operator.segments import MemoryStore
 from windloom.plan.plan import Plan, Shape
-from windloom.spark.frames import ddl_of, finish, union_all
+from windloom.spark.frames import ddl_of, ddl_of_columns, finish, union_all
 from windloom.spark.projection import projected
 from windloom.weave.files import FileChunk, units_of, whole_tuples
 
@@ -100,6 +101,32 @@ def one_query(name: str) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
     def select(blocks: DataFrame, planned: OperatorPlan) -> DataFrame:
         shape = planned.plan.shapes[planned.plan.query(name).shape]
         return finish(blocks.mapInArrow(_rows_task(name, shape), ddl_of(shape)), shape)
+
+    return select
+
+
+def every_query(plan: Plan) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
+    """Return the reader of the rows of all queries: `query`, the window, and every column that some query has.
+
+    A column is NULL in the rows of queries that do not have it. Two queries may share a column if it has one type.
+    """
+    columns: dict[str, tuple[DataType, str]] = {}
+    for planned in plan.queries:
+        kinds = output_kinds(plan.shapes[planned.shape])
+        assert kinds is not None, "an expression that only Spark evaluates is an obstacle"
+        for name, kind in kinds.items():
+            known, first = columns.setdefault(name, (kind, planned.name))
+            if known != kind:
+                raise WindloomError(
+                    f"the answers of all queries cannot be one frame: '{name}' has two types",
+                    f"it is {known} in query '{first}', and {kind} in query '{planned.name}'",
+                    f"rename it in one of them, or ask for one query: loom.answers('{planned.name}')",
+                )
+    ddl = ddl_of_columns({"query": "string", **{name: kind.name for name, (kind, _) in columns.items()}})
+    schema = pa.schema([("query", pa.string()), *((name, arrow_type(kind)) for name, (kind, _) in columns.items())])
+
+    def select(blocks: DataFrame, planned: OperatorPlan) -> DataFrame:
+        return blocks.mapInArrow(_all_rows_task(planned.blob, schema), ddl)
 
     return select
 
@@ -269,7 +296,7 @@ class BucketProcessor(StatefulProcessor):
     def init(self, handle: Any) -> None:
         self._state = handle.getMapState("segments", "name string", "blob binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802
         planned = loaded(self._blob)
         part, is_first = merged_parts((bytes(row["part"]) for row in rows), planned.plan), key[0] == 0
         made = step_bucket(planned, StateStore(self._state), part, by_delay(planned.plan), is_first=is_first)
@@ -335,5 +362,32 @@ def _rows_task(name: str, shape: Shape) -> Callable[[_Batches], _Batches]:
                 if query == name:
                     first, last = int(block.bounds[index]), int(block.bounds[index + 1])
                     yield from block.table.slice(first, last - first).cast(schema).to_batches(BATCH_ROWS)
+
+    return rows
+
+
+def _all_rows_task(blob: bytes, schema: pa.Schema) -> Callable[[_Batches], _Batches]:
+    """Return the task that finishes the rows of all queries in blocks, with the columns of a common schema."""
+
+    def rows(batches: _Batches) -> _Batches:
+        shapes = loaded(blob).plan.shapes
+        for block in blocks_of(batches):
+            names = np.repeat(np.array(block.queries, object), np.diff(block.bounds))
+            table = block.table.append_column("query", pa.array(names, pa.string()))
+            try:
+                finished = answer_rows(shapes[block.shape], table, ("query",))
+            except DeclinedError as error:
+                raise WindloomError(
+                    f"an answer of query '{block.queries[0]}', or of another with these columns, cannot be evaluated",
+                    str(error),
+                    "ask for one query, whose expressions Spark evaluates: loom.answers('NAME')",
+                ) from None
+            count = finished.num_rows
+            own = set(finished.column_names)
+            columns = [
+                finished[field.name].cast(field.type) if field.name in own else pa.nulls(count, field.type)
+                for field in schema
+            ]
+            yield from pa.Table.from_arrays(columns, schema=schema).to_batches(BATCH_ROWS)
 
     return rows

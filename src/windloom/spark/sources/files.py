@@ -33,6 +33,11 @@ _STREAM_OPTIONS = {
     *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
     *("discardcachedinputratio", "cleansource", "sourcearchivedir", "basepath", "__globpaths__"),
 }
+#: Options that say which files a stream follows, and in which micro-batch they come.
+_FOLLOW_OPTIONS = {
+    *("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "filenameonly", "maxfileage", "maxcachedfiles"),
+    *("discardcachedinputratio", "pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
+}
 #: The property in which the thread of a micro-batch finds the streaming query that it belongs to.
 _QUERY_ID = "sql.streaming.queryId"
 #: With this setting, Spark converts times written by other programs to the zone of the session.
@@ -146,6 +151,43 @@ class LocalFiles:
             return readable_columns(pq.read_metadata(paths[0]).schema, kinds) if paths else frozenset()
         except (OSError, pa.ArrowException):
             return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedFiles:
+    """The Parquet files of this machine that a streaming frame follows, if it does nothing but select columns."""
+
+    spark: SparkSession
+    path: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> StreamedFiles | None:
+        """Return the files of a frame; None if the frame does anything else, or executors may be on other machines."""
+        try:
+            if not str(frame.sparkSession.sparkContext.master).startswith("local"):
+                return None
+            plan = frame._jdf.queryExecution().analyzed()
+            while _only_selects(plan) or _name(plan) == "EventTimeWatermark":
+                plan = plan.child()
+            source = plan.dataSource()
+            if _name(plan) != "StreamingRelation" or str(source.className()).lower() != "parquet":
+                return None
+            pairs, options = source.options().toSeq(), dict[str, str]()
+            for index in range(pairs.length()):
+                options[str(pairs.apply(index)._1()).lower()] = str(pairs.apply(index)._2())
+        except Exception:  # a remote session does not show its plan
+            return None
+        path = options.pop("path", "")
+        parts = urlsplit(path)
+        is_plain = parts.scheme in ("", "file") and not parts.netloc and options.keys() <= _FOLLOW_OPTIONS
+        return cls(frame.sparkSession, path, options) if path and is_plain else None
+
+    def names(self) -> DataFrame:
+        """Return the stream of the names of these files, in the micro-batches in which their rows would come."""
+        reader = self.spark.readStream.format("binaryFile").options(**self.options)
+        schema = "path string, modificationTime timestamp, length long, content binary"
+        return reader.schema(schema).load(self.path).select("path")  # so their contents are not read
 
 
 def micro_batch_paths(spark: SparkSession, depths: dict[str, int | None]) -> list[str] | None:
