@@ -32,7 +32,7 @@ def answers_of(
         name, why = found
         works = "loom.start(…)" if is_stream else f"loom.run()['{name}']"
         raise WindloomError(f"query '{name}' cannot run as a Spark operator yet", why, f"run it in process: {works}")
-    if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
+    if buckets is not None and (isinstance(buckets, bool) or buckets < 1):
         raise WindloomError(
             f"buckets cannot be {buckets!r}", hint="give the number of parts that state is divided into"
         )

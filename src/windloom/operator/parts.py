@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.checkpoint.frames import frame_bytes, read_frame, table_blob, table_of
@@ -46,15 +47,15 @@ class Part:
 
 
 def weave_parts(
-    plan: Plan, scan: WovenScan, tables: Iterable[object], buckets: int, place: int, *, is_stream: bool
+    plan: Plan, scan: WovenScan, tables: Iterable[pa.Table], buckets: int, place: int, *, is_stream: bool
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the number of each bucket with the encoded part that a task sends to it; nothing without tuples.
 
-    `tables` are projected tuples, or functions that read them. `place` is where the task's parts come among those of
+    `tables` are projected tuples. `place` is where the task's parts come among those of
     other tasks when they are merged, so that sums of floats do not depend on which task is done first.
     """
     before = _ALL_COUNTED if is_stream else ON_TIME
-    results = [take_tuples(plan, scan, table, before, threads=1) for table in tables]  # type: ignore[arg-type]
+    results = [take_tuples(plan, scan, table, before, threads=1) for table in tables]
     if not results:
         return
     taken = take_together(results)

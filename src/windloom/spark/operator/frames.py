@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from windloom.answers.blocks import Block
 from windloom.answers.finish import answer_rows, output_kinds
@@ -33,6 +33,7 @@ from windloom.operator.buckets import BucketRound, OperatorPlan, at_the_end, by_
 from windloom.operator.parts import merged_parts, weave_parts
 from windloom.operator.segments import MemoryStore
 from windloom.plan.plan import Plan, Shape
+from windloom.plan.scans import WovenScan
 from windloom.spark.frames import ddl_of, ddl_of_columns, finish, union_all
 from windloom.spark.projection import projected
 from windloom.weave.files import FileChunk, units_of, whole_tuples
@@ -58,7 +59,7 @@ _Batches = Iterator[pa.RecordBatch]
 
 def packed(plan: Plan) -> OperatorPlan:
     """Return the plan as tasks carry it."""
-    return OperatorPlan(plan, cloudpickle.dumps(plan))
+    return OperatorPlan(plan, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def every_query(plan: Plan) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
 def _parts(
     planned: OperatorPlan, number: int, sources: Mapping[str, TupleSource], buckets: int, is_stream: bool
 ) -> DataFrame:
-    scan = planned.plan.scans[number]
+    scan = scan_of(planned.plan, number)
     source = sources[scan.stream]
     if source.are_names:
         return source.frame.mapInArrow(_reading_task(planned.blob, number, buckets, is_stream), _PARTS)
@@ -162,6 +163,12 @@ def loaded(blob: bytes) -> OperatorPlan:
     return OperatorPlan(pickle.loads(blob), blob)
 
 
+def scan_of(plan: Plan, number: int) -> WovenScan:
+    scan = plan.scans[number]
+    assert isinstance(scan, WovenScan), "the scans of an operator are woven"
+    return scan
+
+
 def _place(number: int) -> int:
     task = TaskContext.get()
     return (number << 32) + (0 if task is None else task.partitionId())
@@ -172,8 +179,8 @@ def _weaving_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Ca
 
     def weave(batches: _Batches) -> _Batches:
         plan = loaded(blob).plan
-        parts = weave_parts(plan, plan.scans[number], tables_of(batches), buckets, _place(number), is_stream=is_stream)
-        return map(_part_row, parts)
+        scan, tables = scan_of(plan, number), tables_of(batches)
+        return map(_part_row, weave_parts(plan, scan, tables, buckets, _place(number), is_stream=is_stream))
 
     return weave
 
@@ -183,15 +190,16 @@ def _reading_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Ca
 
     def weave(batches: _Batches) -> _Batches:
         plan = loaded(blob).plan
-        scan = plan.scans[number]
-        stream = plan.stream(scan.stream)
+        scan = scan_of(plan, number)
+        stream, local = plan.stream(scan.stream), scan.local
+        assert local is not None, "only tuples that can be projected without Spark are read by name"
         names = [name for batch in batches for name in batch.column(0).to_pylist()]
         pa.set_cpu_count(1)  # as many tasks as there are cores read at the same time
 
         def tables() -> Iterator[pa.Table]:
             for name in names:
                 try:
-                    chunks = _chunks_of(name) or units_of(scan.local, stream, [_local_path(name)])
+                    chunks = _chunks_of(name) or units_of(local, stream, [_local_path(name)])
                     if chunks:
                         yield whole_tuples(scan, stream, chunks)
                 except DeclinedError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +60,7 @@ def _listed(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame | No
 def check_state(spark: SparkSession) -> None:
     """Raise if streams of this session cannot keep the state of an operator."""
     try:
-        import google.protobuf  # noqa: F401
+        import_module("google.protobuf")
     except ImportError:
         raise WindloomError(
             "a streaming operator needs the package 'protobuf'",
