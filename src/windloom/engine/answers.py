@@ -30,6 +30,9 @@ def answers_of(
     found = obstacle(plan, is_stream=is_stream, all_queries=query is None)
     if found is not None:
         name, why = found
+        if query is None and obstacle(plan, is_stream=is_stream) is None:
+            head = f"the answers of query '{name}' cannot be in one frame with others"
+            raise WindloomError(head, why, f"ask for it alone: loom.answers('{name}')")
         works = "loom.start(…)" if is_stream else f"loom.run()['{name}']"
         raise WindloomError(f"query '{name}' cannot run as a Spark operator yet", why, f"run it in process: {works}")
     if buckets is not None and (isinstance(buckets, bool) or buckets < 1):

@@ -35,14 +35,3 @@ def obstacle(plan: Plan, *, is_stream: bool, all_queries: bool = False) -> tuple
     for number in divided:
         return plan.joins[number].name, "rows of one of its groups come from several join keys"
     return None
-
-
-#: The limits above, for the documentation: what runs in process, and why.
-LIMITS = {
-    "row queries, DISTINCT, UNION, EXCEPT, INTERSECT, EXISTS": "they are answered from kept tuples",
-    "joins with tables (relations)": "tasks would need their versions",
-    "EMIT CHANGES, EMIT EMPTY, EMIT EARLY": "the rows reported before are not part of the operator's state",
-    "[ROWS …]": "positions depend on all tuples of the stream",
-    "[SESSION …] in streams": "a task does not know the frontier, and so not which tuples are late",
-    "joins in streams whose groups lack the join key": "parts of a group would have to be merged behind the buckets",
-}
