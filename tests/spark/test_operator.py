@@ -53,7 +53,7 @@ def put_all(folder: Path, seed: int = 1, count: int = 8, late: float = 0.0, firs
 
 def run(answers: DataFrame, folder: Path, name: str = "out") -> Any:
     """Answer what is there, into Parquet by Spark's own sink; return the query that has ended."""
-        writing = (
+    writing = (
         answers.writeStream.format("parquet")
         .option("path", str(folder / name))
         .option("checkpointLocation", str(folder / f"checkpoint-{name}"))
