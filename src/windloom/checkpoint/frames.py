@@ -141,8 +141,10 @@ _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
 _FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
 
 
-def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
+def write_cells(cells: Mapping[int, Cells], compression: str | None = None) -> tuple[list[dict[str, Any]], pa.Buffer]:
     """Return a description of each set, for the body of a frame, and an Arrow stream of one row as a blob.
+
+    With `compression`, such as "lz4", readers decompress without being told.
 
     The stream has a list column per array, and the description says which list holds which array. For a user-defined
     aggregate, it has the name and the fields of its values.
@@ -184,7 +186,7 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array) for array in arrays]
     schema = pa.schema([pa.field(str(i), values.type) for i, values in enumerate(lists)])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
     return described, sink.getvalue()
 

@@ -56,9 +56,9 @@ def read_positions(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) ->
     return Positions({stream: table_of(blobs[f"waiting {stream}"]) for stream in about["waiting"]}, counts)
 
 
-def encode(state: State) -> bytes:
+def encode(state: State, compression: str | None = None) -> bytes:
     """Return the state as bytes that `decode` reads, here or elsewhere."""
-    return frame_bytes("state", *write_state(state))
+    return frame_bytes("state", *write_state(state, compression))
 
 
 def decode(data: bytes) -> State:
@@ -95,12 +95,12 @@ def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
     return replace(cells, lifted=tuple(lifted))
 
 
-def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
+def write_state(state: State, compression: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the body of a frame, and blobs by name.
 
     Names are sorted, so equal states are equal bytes, whatever plans their queries have gone through.
     """
-    sets, cells = write_cells(state.cells)
+    sets, cells = write_cells(state.cells, compression)
     positions, blobs = write_positions(state.positions)
     summaries, of_rows = write_summaries(state.summaries)
     body = {

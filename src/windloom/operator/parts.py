@@ -20,6 +20,7 @@ from windloom.checkpoint.json_codec import from_json, to_json
 from windloom.checkpoint.state_codec import decode, encode, restored_state
 from windloom.kernels.hashing import spark_hash
 from windloom.model.time import TICK_MAX
+from windloom.operator.segments import COMPRESSION
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
@@ -95,7 +96,7 @@ def _buckets_of(
 
 def encode_part(part: Part, place: int) -> bytes:
     passed = {f"passed {number}": table_blob(late.to_table()) for number, late in part.passed.items()}
-    cells = {"cells": encode(State(part.cells))} if part.cells else {}
+    cells = {"cells": encode(State(part.cells), COMPRESSION)} if part.cells else {}
     ticks = {name: to_json(Ticks, seen) for name, seen in part.ticks.items()}
     return frame_bytes("part", {"place": place, "ticks": ticks}, {**cells, **passed})
 

@@ -25,6 +25,8 @@ from windloom.plan.plan import PartialSet, Plan
 from windloom.state.cells import Cells, keep_cells, merge_all
 from windloom.state.state import State
 
+#: Cells are compressed on their way to a bucket and in its store: copying them from process to process costs more.
+COMPRESSION = "lz4"
 #: A set's longest window is divided into about this many stretches: what is read of a stretch in vain, and what stays
 #: of it after the last window has passed, is at most one part of so many.
 STRETCHES = 16
@@ -143,7 +145,7 @@ class BucketSegments:
         return restored_state(State({number: cells}), self._plan).cells[number]
 
     def _write(self, number: int, stretch: int, cells: Cells) -> None:
-        name, blob = f"s{self.next_number}", encode(State({0: cells}))
+        name, blob = f"s{self.next_number}", encode(State({0: cells}), COMPRESSION)
         first, last = int(cells.starts.min()), int(cells.starts.max())
         self._store.put(name, blob)
         self._segments.setdefault(number, []).append(Segment(name, stretch, first, last, len(cells), len(blob)))
