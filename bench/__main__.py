@@ -69,6 +69,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
     from bench.joins import JOIN_WORKLOADS
+    from bench.operator import OPERATOR_WORKLOADS
     from bench.overload import OVERLOAD_WORKLOADS
     from bench.present import PRESENT_WORKLOADS
     from bench.relations import RELATION_WORKLOADS
@@ -87,6 +88,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **PRESENT_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
+        **OPERATOR_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,
         **OVERLOAD_WORKLOADS,
