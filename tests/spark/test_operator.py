@@ -33,13 +33,13 @@ _MIDNIGHT = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 
 
 def files(seed: int, count: int, late: float = 0.0) -> Iterator[list[tuple[Any, ...]]]:
-    """Half a minute of trades per file, in disorder within the delay of 25 seconds; a share comes minutes too late."""
+    """Half a minute of trades per file, in disorder within the delay of 25 seconds; a share comes too late."""
     rng = random.Random(seed)
     for number in range(count):
         rows = []
         for i in range(40):
             second = number * 30 + rng.randrange(30) - rng.randrange(25) * (i % 3 == 0)
-            second -= 300 if number > 10 and rng.random() < late else 0
+            second -= 100 if number > 4 and rng.random() < late else 0
             when = _MIDNIGHT + datetime.timedelta(seconds=second)
             rows.append((when, rng.choice(["A", "B", "C", "", None]), rng.randrange(1000) / 8, rng.randrange(1, 100)))
         yield rows
@@ -104,8 +104,10 @@ def test_the_answers_of_a_batch_are_those_of_a_run_query_by_query_and_all_in_one
     loom.query("shouted", "SELECT symbol, upper(first(symbol)) AS s FROM trades [TUMBLE 60 s] GROUP BY symbol")
     with pytest.raises(WindloomError, match="cannot be in one frame with others"):
         loom.answers()
+    loom.query("pasted", "SELECT window, symbol, count(1) AS n FROM trades GROUP BY window(ts, '60 seconds'), symbol"
+               " ORDER BY n DESC")  # fmt: skip
     wanted = loom.run()
-    for name in ("avg", "visits", "shouted", "by_price"):
+    for name in ("avg", "visits", "shouted", "by_price", "pasted"):
         answer = loom.answers(name)
         assert answer.columns == wanted[name].columns
         assert answer.dtypes == wanted[name].dtypes
@@ -118,14 +120,14 @@ def test_the_answers_of_a_batch_are_those_of_a_run_query_by_query_and_all_in_one
 def test_a_stream_closes_windows_in_the_micro_batch_that_brings_the_data_and_counts_what_is_late(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    put_all(tmp_path, count=14, late=0.1)
+    put_all(tmp_path, count=9, late=0.1)
     loom = loom_over(spark, tmp_path)
     handle = loom.start("parquet", path=tmp_path / "own", checkpoint=tmp_path / "c", trigger={"availableNow": True})
     handle.await_termination()
     query = run(loom.answers(), tmp_path)
     told = [progress["observedMetrics"][METRICS] for progress in query.recentProgress if progress["numInputRows"]]
     rounds = handle.recent_progress
-    assert [row["events"] for row in told] == [progress.events for progress in rounds] == [40] * 14
+    assert [row["events"] for row in told] == [progress.events for progress in rounds] == [40] * 9
     late = [progress.late.get("trades") for progress in rounds]
     assert [(row["late_partly"], row["late_dropped"]) for row in told] == [
         (0, 0) if count is None else (count["partly"], count["dropped"]) for count in late

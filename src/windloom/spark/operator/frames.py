@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ from windloom.operator.parts import merged_parts, weave_parts
 from windloom.operator.segments import MemoryStore
 from windloom.plan.plan import Plan, Shape
 from windloom.plan.scans import WovenScan
-from windloom.spark.frames import ddl_of, ddl_of_columns, finish, union_all
+from windloom.spark.frames import ddl_of, ddl_of_columns, finish, presented_frame, union_all
 from windloom.spark.projection import projected
 from windloom.weave.files import FileChunk, units_of, whole_tuples
 
@@ -97,11 +97,14 @@ def answers_frame(
 
 
 def one_query(name: str) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
-    """Return the reader of the rows of one query: its own columns, HAVING and expressions evaluated by Spark."""
+    """Return the reader of the rows of one query: what its text selects, HAVING and expressions evaluated by Spark."""
 
     def select(blocks: DataFrame, planned: OperatorPlan) -> DataFrame:
-        shape = planned.plan.shapes[planned.plan.query(name).shape]
-        return finish(blocks.mapInArrow(_rows_task(name, shape), ddl_of(shape)), shape)
+        asked = planned.plan.query(name)
+        query, shape = asked.query, planned.plan.shapes[asked.shape]
+        if blocks.isStreaming:  # which has no order
+            query = replace(query, presentation=replace(query.presentation, order=()))
+        return presented_frame(finish(blocks.mapInArrow(_rows_task(name, shape), ddl_of(shape)), shape), query)
 
     return select
 
