@@ -67,6 +67,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     """Every workload by name."""
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.adapt import ADAPT_WORKLOADS
+    from bench.brought import BROUGHT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
     from bench.joins import JOIN_WORKLOADS
     from bench.operator import OPERATOR_WORKLOADS
@@ -89,6 +90,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
         **OPERATOR_WORKLOADS,
+        **BROUGHT_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,
         **OVERLOAD_WORKLOADS,

@@ -32,7 +32,9 @@ def frame(spark: SparkSession) -> DataFrame:
     return frame
 
 
-def test_texts_for_spark_are_answered_with_sparks_columns_and_rows(spark: SparkSession, frame: DataFrame) -> None:
+def test_texts_for_spark_are_answered_with_sparks_columns_and_rows_as_texts_and_as_dataframes(
+    spark: SparkSession, frame: DataFrame
+) -> None:
     written = texts("spark.sql")
     assert len(written) >= 60
     loom = Loom(spark)
@@ -40,14 +42,25 @@ def test_texts_for_spark_are_answered_with_sparks_columns_and_rows(spark: SparkS
     for number, text in enumerate(written):
         loom.query(f"q{number}", text)
     results = loom.run()
-    for number, text in enumerate(written):
-        truth = spark.sql(text.rstrip(";\n "))
-        assert types_of(results[f"q{number}"]) == types_of(truth), text
-        expected, found = (rows_of(each) for each in (truth.toArrow(), results.arrow(f"q{number}")))
-        if "ORDER BY" not in text:
-            expected, found = sorted(expected, key=repr), sorted(found, key=repr)
-        assert len(found) == len(expected), text
-        assert all(map(alike, found, expected)), (text, found, expected)
+    truths = [spark.sql(text.rstrip(";\n ")) for text in written]
+    as_frames = Loom(spark)
+    for number, truth in enumerate(truths):
+        as_frames.query(f"q{number}", truth)
+    assert list(as_frames.streams) == ["trades"]
+    of_frames = as_frames.run()
+    for number, (text, truth) in enumerate(zip(written, truths, strict=True)):
+        name = f"q{number}"
+        assert types_of(results[name]) == types_of(truth), text
+        assert of_frames[name].schema == truth.schema, text
+        expected = in_order(truth.toArrow(), text)
+        for found in (in_order(each.arrow(name), text) for each in (results, of_frames)):
+            assert len(found) == len(expected), text
+            assert all(map(alike, found, expected)), (text, found, expected)
+
+
+def in_order(table: Any, text: str) -> list[tuple[Any, ...]]:
+    """The rows of a text, as they come if it orders them."""
+    return rows_of(table) if "ORDER BY" in text else sorted(rows_of(table), key=repr)
 
 
 def types_of(frame: DataFrame) -> list[tuple[str, str]]:

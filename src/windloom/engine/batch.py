@@ -33,6 +33,7 @@ from windloom.spark.executors.placement import check_placement, driver_bytes, in
 from windloom.spark.executors.shard_job import SparkShardJobs
 from windloom.spark.jobs import SparkBatchJobs, SparkRelationJobs
 from windloom.spark.scan import TooLargeError
+from windloom.spark.session import refuse_remote
 from windloom.spark.sources.files import LocalFiles
 from windloom.spark.untimed import Untimed, check_untimed
 from windloom.state.state import State
@@ -74,6 +75,7 @@ def run_batch(
                 return batch.on_driver(whole, SparkBatchJobs(limit, left_out, files))
             except TooLargeError as error:
                 progress(f"{error}: going on with executors")
+        refuse_remote(spark, "placement='executors'")
         shards = shards or 2 * spark.sparkContext.defaultParallelism
         progress(f"partial and final aggregation on executors, {shards} shards")
         return batch.on_executors(whole, shards)

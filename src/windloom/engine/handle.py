@@ -42,10 +42,10 @@ from windloom.plan.plan import Plan, Shape
 from windloom.sinks.delivery import RoundStoppedError, SinkWait
 from windloom.sinks.sink import Sink, check_query, read_back, replaced
 from windloom.sinks.tables import AnswerTables
-from windloom.spark.api import DataFrame, StreamingQuery
+from windloom.spark.api import DataFrame, StreamingQuery, StructType
 from windloom.spark.collect import Ingest
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import presented_frame
+from windloom.spark.frames import arrow_frame, presented_frame
 
 #: The name of the query that an error is about.
 _QUERY = re.compile(r"query '(.+?)'")
@@ -250,7 +250,8 @@ class Handle(AnswerViews):
         A live sink holds the latest row of each group. Of a query with EMIT EARLY, provisional rows are left out once
         they are replaced or withdrawn.
         """
-        return presented(self.rows(name), self._asked(name))
+        rows, schema = presented(self.rows(name), self._asked(name)), self._schema(name)
+        return rows if schema is None else rows.rename_columns(schema.names)
 
     def rows(self, name: str) -> pa.Table:
         """The same rows with their window and their groups, whatever the query selects."""
@@ -279,6 +280,10 @@ class Handle(AnswerViews):
             raise unknown_query(name, list(self._newest.queries))
         return self._queries.plan_of(self._newest).query(name).query
 
+    def _schema(self, name: str) -> StructType | None:
+        """Return the schema of the DataFrame that a query was given as; None for a text, and once it is replaced."""
+        return self._queries.schema_of(name, self._newest.queries[name])
+
     def _shape(self, name: str) -> Shape:
         plan = self._queries.plan_of(self._newest)
         return plan.shapes[plan.query(name).shape]
@@ -293,6 +298,9 @@ class Handle(AnswerViews):
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return what a query selects as a Spark DataFrame; the same rows as `arrow`."""
+        schema = self._schema(name)
+        if schema is not None:
+            return arrow_frame(self._tables.spark, self.arrow(name), schema)
         rows, columns = self.rows(name), self._tables.columns(self._shape(name))
         frame = self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
         return presented_frame(frame, self._asked(name))

@@ -24,6 +24,7 @@ from windloom.optimizer.trees import choose_trees
 from windloom.plan.costs import Choices
 from windloom.plan.joins import with_sides
 from windloom.plan.plan import Plan, Types
+from windloom.spark.api import StructType
 from windloom.statistics.set_statistics import Ongoing, SetIdentity, Statistics, differ
 
 
@@ -131,6 +132,11 @@ class LiveQueries:
         self._binding = threading.RLock()
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
+
+    def schema_of(self, name: str, text: str) -> StructType | None:
+        """Return the schema of the DataFrame that this text was read from; None if it was given as text."""
+        asked, query = self._registry.asked.get(name), self._registry.queries.get(name)
+        return asked.schema if asked is not None and query is not None and query.text == text else None
 
     def plan_of(self, record: PlanRecord) -> Plan:
         plan = self._plans.get(record.version)

@@ -55,7 +55,11 @@ class Loom:
     """
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
-        """`spark` is the session to run on, or a function that returns one, called once when it is first needed."""
+        """`spark` is the session to run on, or a function that returns one, called once when it is first needed.
+
+        On a session of Spark Connect, `run` answers on the driver, and `answers` works as elsewhere; `start` and
+        executors need a classic one.
+        """
         if not is_session(spark) and not callable(spark):
             raise WindloomError(
                 "a loom needs a Spark session",
@@ -117,14 +121,20 @@ class Loom:
         return relation
 
     def query(
-        self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
+        self, name: str, asked: str | DataFrame, *, within: str | timedelta | None = None, priority: int | None = None
     ) -> Query:
         """Register a query. If the text is wrong, raises a WindloomError that shows the line, the column and a fix.
+
+        A query is a text, or a DataFrame that groups by `window()` or `session_window()`, batch or streaming, which is
+        read and not run. What it reads becomes a stream, which is shared by all DataFrames that read the same.
 
         `within` and `priority` say how urgent its answers are, as `WITHIN 30 seconds PRIORITY 2 AS SELECT …` does:
         where rounds have a budget, a lower priority comes first, then the earliest deadline.
         """
-        query = self._registry.add_query(name, with_urgency(name, text, within, priority))
+        if isinstance(asked, DataFrame):
+            query = self._registry.add_frame(name, asked, lambda text: with_urgency(name, text, within, priority))
+        else:
+            query = self._registry.add_query(name, with_urgency(name, asked, within, priority))
         self._changed()
         return query
 
@@ -355,6 +365,7 @@ class Loom:
         )
         warn_of_untimed(self.streams, results.untimed, stacklevel=2)
         results.tables = dict(self._tables)
+        results.schemas = self._registry.schemas
         self._last = results
         if self._learned.add(results):
             self._plans.clear()
@@ -394,7 +405,9 @@ class Loom:
         queries = self.queries.values() if query is None else [self.queries[query]]
         plan = make_plan(self._registry.sources, queries, self._registry.types(), options, PlanningFacts())
         frames = self._registry.data_of(plan)
-        return answers_of(self.spark, plan, frames, query, intake=intake, buckets=buckets)
+        found = answers_of(self.spark, plan, frames, query, intake=intake, buckets=buckets)
+        asked = None if query is None else self._registry.asked.get(query)
+        return found if asked is None else found.toDF(*asked.columns)
 
     def start(
         self,
@@ -548,15 +561,18 @@ class Loom:
         return compare_plans(before, after, query, known.in_force(), known.files)
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
-        """Recompute a query with Spark's own `window()` and compare every row.
+        """Recompute a query with Spark's own `window()`, or by the DataFrame it was given as, and compare every row.
 
         Compares `results`, or those of the last run; runs the loom first if it has not run yet.
         """
         from windloom.spark.verify.verify import verify_query
+        from windloom.spark.verify.written import verify_frame
 
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
+        if (asked := self._registry.asked.get(name)) is not None and not self.queries[name].is_approximate:
+            return verify_frame(name, asked, results.arrow(name))
         frames = {**self._registry.frames(results.plan), **results.relations}
         return verify_query(self.queries[name], self._registry.sources, frames, results.rows(name))
 

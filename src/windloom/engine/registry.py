@@ -9,6 +9,7 @@ from functools import reduce
 from pathlib import Path
 
 from windloom.aggregates.registry import FUNCTIONS
+from windloom.engine.bring import LeafStreams
 from windloom.engine.declare import Given, RelationSource, make_relation, make_stream, refuse_taken_name
 from windloom.engine.type_checks import check_condition, check_join, check_rows
 from windloom.errors import WindloomError
@@ -22,7 +23,7 @@ from windloom.model.query import Query
 from windloom.model.stream import EnrichedStream, Relation, Stream
 from windloom.model.types import BIGINT, DataType
 from windloom.plan.plan import Plan
-from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.api import DataFrame, SparkSession, StructType
 from windloom.spark.frames import (
     CONDITIONS,
     OutputsOfTypes,
@@ -32,6 +33,7 @@ from windloom.spark.frames import (
     expression_types,
     has_usual_types,
 )
+from windloom.spark.plans.read import read_frame
 from windloom.spark.sources.files import LocalFiles
 
 
@@ -51,6 +53,8 @@ class Registry:
         # Aliases and sources of joins, by the name of the joined relation on which expressions are evaluated.
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
         self._enriched: dict[str, EnrichedStream] = {}  # the enriched streams that some query reads
+        self._leaves = LeafStreams()
+        self.asked: dict[str, DataFrame] = {}  # the DataFrames that queries were given as
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -146,6 +150,42 @@ class Registry:
             self._check(query)
         self.queries[name] = query
         return query
+
+    def add_frame(self, name: str, frame: DataFrame, urgent: Callable[[str], str]) -> Query:
+        """Register the query that a DataFrame stands for, and a stream for its leaf; `urgent` adds urgency to a text.
+
+        What is below the window becomes a part of the query where the language has it. Otherwise Spark computes it
+        before tuples are read, and then the DataFrames that read the same do not share that reading.
+        """
+        try:
+            return self._add_written(name, frame, urgent, deep=True)
+        except WindloomError as error:
+            try:
+                return self._add_written(name, frame, urgent, deep=False)
+            except WindloomError:
+                raise error from None
+
+    def _add_written(self, name: str, frame: DataFrame, urgent: Callable[[str], str], *, deep: bool) -> Query:
+        written = read_frame(name, frame, self._session(), self._frames.values(), deep=deep)
+        brought = self._leaves.stream_of(written, self.streams, self._frames, list(self.sources))
+        if brought.frame is not None:
+            self.add_stream(brought.name, brought.frame, brought.time, brought.delay, None, None)
+        try:
+            query = self.add_query(name, urgent(written.text(brought.name, brought.time)))
+        except WindloomError:
+            if brought.frame is not None:
+                del self.streams[brought.name], self._frames[brought.name]
+                self.known_types = {key: kind for key, kind in self.known_types.items() if key.relation != brought.name}
+            raise
+        if brought.frame is not None:
+            self._leaves.remember(brought, written)
+        self.asked[name] = frame
+        return query
+
+    @property
+    def schemas(self) -> dict[str, StructType]:
+        """The schemas of the queries that were given as DataFrames."""
+        return {name: frame.schema for name, frame in self.asked.items()}
 
     def bind(self, name: str, text: str) -> Query:
         """Return the query of a text on the registered streams, checked; it is not registered."""

@@ -24,7 +24,7 @@ from windloom.plan.outputs import why_spark
 from windloom.plan.plan import Plan
 from windloom.sinks.round_rows import reported
 from windloom.sinks.tables import PORTION_ROWS, PORTION_SHAPES, RowFinisher, plain
-from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.api import DataFrame, SparkSession, StructType
 from windloom.spark.collect import collected
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, presented_frame
@@ -99,6 +99,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
         self.relations: Mapping[str, DataFrame] = {}  # the rows of these versions
         self.tables: Mapping[str, WideTable] = {}  # the wide tables that were declared
+        self.schemas: Mapping[str, StructType] = {}  # of queries that were given as DataFrames
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
     def __iter__(self) -> Iterator[str]:
@@ -112,11 +113,13 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return what the text of a query selects: with a window in brackets, all columns of its rows."""
-        return presented_frame(self.frame_of_rows(name), self._query(name))
+        frame = presented_frame(self.frame_of_rows(name), self._query(name))
+        return frame.toDF(*self.schemas[name].names) if name in self.schemas else frame
 
     def arrow(self, name: str) -> pa.Table:
         """Return what the text of a query selects, as `results[name]` does."""
-        return presented(self.rows(name), self._query(name))
+        rows = presented(self.rows(name), self._query(name))
+        return rows.rename_columns(self.schemas[name].names) if name in self.schemas else rows
 
     def frame_of_rows(self, name: str) -> DataFrame:
         """Return the rows of one query, as `rows` does."""
@@ -173,6 +176,11 @@ class DriverResults(Results):
         for block in blocks:
             for index, name in enumerate(block.queries):
                 self._pieces.setdefault(name, []).append((block, index))
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name in self.schemas:  # also what cannot be NULL is as in the DataFrame
+            return arrow_frame(self._spark, self.arrow(name), self.schemas[name])
+        return super().__getitem__(name)
 
     def frame_of_rows(self, name: str) -> DataFrame:
         shape = self.plan.shapes[self._shape(name)]

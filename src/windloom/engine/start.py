@@ -62,6 +62,7 @@ from windloom.spark.jobs import SparkDriverJobs, SparkRelationJobs, SparkRowJobs
 from windloom.spark.native import tick_sql
 from windloom.spark.rows.job import JobSessions
 from windloom.spark.rows.stored import SparkHistory, StoredTuples
+from windloom.spark.session import refuse_remote
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 from windloom.spark.sources.offsets import SparkOffsets
 from windloom.spark.untimed import warn_of_untimed
@@ -90,6 +91,7 @@ def start_stream(
 
     A start that is refused leaves the checkpoint, and the places of sinks, as they were.
     """
+    refuse_remote(spark, "a stream")
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())

@@ -138,6 +138,11 @@ class Query:
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
     @property
+    def is_approximate(self) -> bool:
+        """Whether some of its aggregates are approximate."""
+        return any(aggregate.is_approximate for aggregate in self.aggregates)
+
+    @property
     def aggregate_columns(self) -> tuple[int, ...]:
         """Which aggregate fills each column of the table of answers: all in order, unless the query is plain."""
         if self.is_plain:

@@ -39,12 +39,12 @@ class RowFinisher:
     """Turns the columns of the step into answers; the column types of a shape are found out once."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self.spark = spark
         self._types: dict[Shape, Mapping[str, str]] = {}
 
     @cached_property
     def _is_usual(self) -> bool:
-        return has_usual_meaning(self._spark)
+        return has_usual_meaning(self.spark)
 
     def types(self, shape: Shape) -> Mapping[str, str]:
         """Return names and Spark types of the answer columns."""
@@ -52,7 +52,7 @@ class RowFinisher:
             kinds = output_kinds(shape) if self.may_be_here(shape) else None
             types = {name: kind.name for name, kind in (kinds or {}).items()}
             if not types:  # from Spark's analyzer
-                types = dict(finish(self._spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
+                types = dict(finish(self.spark.createDataFrame([], ddl_of(shape)), shape).dtypes)
             self._types[shape] = {**types, **added_types(shape.emits, shape.time.name)}
         return self._types[shape]
 
@@ -72,7 +72,7 @@ class RowFinisher:
     def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
         """Return the answers of some queries, evaluated by Spark in one job."""
         with as_windloom_errors(queries_text(asked)):
-            finished = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
+            finished = finish_together(self.spark, [(shape, plain(table)) for shape, table in asked.values()])
         return {
             name: self.described(shape, rows) for (name, (shape, _)), rows in zip(asked.items(), finished, strict=True)
         }
@@ -84,7 +84,7 @@ class RowFinisher:
         table = pa.schema(fields).empty_table()
         finished = self.here(shape, table, ("query",))
         if finished is None:
-            (finished,) = finish_together(self._spark, [(shape, table)], with_query=True)
+            (finished,) = finish_together(self.spark, [(shape, table)], with_query=True)
         finished = self.described(shape, finished)
         for name, kind in added_types(shape.emits, shape.time.name).items():
             finished = finished.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
@@ -112,7 +112,7 @@ class Portion:
     """Tables with a column `query` that wait for one Spark job."""
 
     def __init__(self, finishing: RowFinisher, spark: SparkSession) -> None:
-        self._finishing, self._spark = finishing, spark
+        self._finishing, self.spark = finishing, spark
         self._waiting: dict[Shape, list[pa.Table]] = {}
         self._queries: dict[Shape, set[str]] = {}
         self._rows = 0
@@ -137,7 +137,7 @@ class Portion:
     def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
         try:
             with as_windloom_errors(queries_text(chain.from_iterable(queries.values()))):
-                return finish_together(self._spark, parts, with_query=True)
+                return finish_together(self.spark, parts, with_query=True)
         except WindloomError:
             if len(parts) == 1:
                 raise
@@ -172,7 +172,7 @@ class AnswerTables(RowFinisher):
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
         """Yield every block as rows of its shape's table; blocks that need Spark come later, many from one job."""
-        waiting = Portion(self, self._spark)
+        waiting = Portion(self, self.spark)
         for block in blocks:
             shape = plan.shapes[block.shape]
             table = with_query(block)
@@ -205,7 +205,7 @@ class AnswerTables(RowFinisher):
         return tuple(self.name(shape) if apart else None for shape, apart in zip(plan.shapes, is_apart, strict=True))
 
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
-        return arrow_frame(self._spark, rows, ddl_of_columns(columns))
+        return arrow_frame(self.spark, rows, ddl_of_columns(columns))
 
 
 def table_name(columns: dict[str, str]) -> str:

@@ -3,3 +3,4 @@
 from pyspark.sql import DataFrame as DataFrame
 from pyspark.sql import SparkSession as SparkSession
 from pyspark.sql.streaming.query import StreamingQuery as StreamingQuery
+from pyspark.sql.types import StructType as StructType

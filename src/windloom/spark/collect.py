@@ -25,6 +25,7 @@ from pyspark.util import _load_from_socket
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
 from windloom.spark.frames import unite
+from windloom.spark.session import is_remote
 from windloom.weave.files import PORTION_BYTES
 
 #: Results that Spark estimates at no more than this are fetched by one job.
@@ -45,7 +46,15 @@ class FetchResult:
 
 
 def collected(frame: DataFrame, what: str, fetched: FetchResult | None = None) -> Iterator[pa.Table]:
-    """Yield all rows, in one or more portions; `what` names them in an error."""
+    """Yield all rows, in one or more portions; `what` names them in an error.
+
+    The server of a remote session sends any result in portions of its own.
+    """
+    if is_remote(frame.sparkSession):
+        if fetched is not None:
+            fetched.at_once = True
+        yield frame.toArrow()
+        return
     size = estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:

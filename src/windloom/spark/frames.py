@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from windloom.aggregates.equivalents import EQUIVALENTS, FOREIGN
 from windloom.aggregates.registry import FUNCTIONS
@@ -196,7 +197,7 @@ def ddl_of_columns(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
 
 
-def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
+def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str | StructType) -> DataFrame:
     """Return an Arrow table as a frame; the schema is given, so that no setting of the session changes it."""
     data: Any = table
     return spark.createDataFrame(data, schema=ddl)

@@ -277,9 +277,24 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
     }
 
 
-def is_session(value: object) -> bool:
-    """Return whether a value is a Spark session, classic or Connect, whose packages may not be installed."""
-    return isinstance(value, SparkSession) or type(value).__module__ == "pyspark.sql.connect.session"
+def is_session(thing: object) -> bool:
+    """Return whether this is a Spark session, of this process or remote."""
+    return isinstance(thing, SparkSession) or is_remote(thing)
+
+
+def is_remote(thing: object) -> bool:
+    """Return whether this is a session of Spark Connect, whose plans and data are with a server."""
+    return type(thing).__module__ == "pyspark.sql.connect.session"  # its packages may not be installed
+
+
+def refuse_remote(session: object, what: str) -> None:
+    """Raise if something is asked of a remote session that needs a classic one."""
+    if is_remote(session):
+        raise WindloomError(
+            f"{what} needs a classic Spark session",
+            "this is a session of Spark Connect, which shows neither the threads nor the tasks of its server",
+            "on Connect, loom.run(placement='driver') answers batches, and loom.answers() streams",
+        )
 
 
 def end_session(session: SparkSession, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
@@ -153,6 +154,26 @@ def is_name(token: Token) -> bool:
     if token.token_type is TokenType.IDENTIFIER:
         return bool(token.text)
     return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
+
+
+#: Words of clauses that sqlglot knows only together with the next one (ORDER BY).
+_PAIRED = ("CLUSTER", "DISTRIBUTE", "GROUP", "GROUPING", "ORDER", "PARTITION", "SORT", "WITHIN")
+
+
+@cache
+def spelled(name: str) -> str:
+    """Return the name of a column or stream as a query can spell it: in backticks, unless it is a plain word.
+
+    >>> spelled("price"), spelled("order"), spelled("sum(price)")
+    ('price', '`order`', '`sum(price)`')
+    """
+    if (
+        name.isidentifier()
+        and name.isascii()
+        and [token.token_type for token in SPARK.tokenize(name)] == [TokenType.VAR]
+    ):
+        return name
+    return "`" + name.replace("`", "``") + "`"
 
 
 def is_word(token: Token, *words: str) -> bool:

@@ -185,7 +185,7 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     expected, answers = _sorted(expected, keys), _sorted(answers, keys)
     rows = expected.num_rows
     if expected.num_rows != answers.num_rows or not all(
-        _same(expected[i], answers[i], None).all() for i in range(keys)
+        equal_values(expected[i], answers[i], None).all() for i in range(keys)
     ):
         return _unmatched(query, expected, answers, keys)
     wrong = np.zeros(rows, np.bool_)
@@ -204,7 +204,7 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
         else:
             bound, error = _bounds(expected[column], answers[column], scale, count)
             largest = max(largest, error)
-            same = _same(expected[column], answers[column], bound)
+            same = equal_values(expected[column], answers[column], bound)
         if not same.all() and not first:
             row = int(np.flatnonzero(~same)[0])
             group = _place(query, _texts(expected.slice(row, 1), keys)[0])
@@ -275,7 +275,7 @@ def _bounds(
         return (TOLERANCE + ROUNDING * count) * size, float(finite.max()) if len(finite) else 0.0
 
 
-def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+def equal_values(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
     nulls = left.is_null().to_numpy(), right.is_null().to_numpy()
     if pa.types.is_floating(left.type):
         a, b = _numbers(left), _numbers(right)

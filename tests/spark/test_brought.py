@@ -1,0 +1,305 @@
+"""DataFrames that people have written are answered as they stand: same schema, same rows, from one reading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col, window
+
+from support.brought import batch_jobs, streaming_jobs, write_bids
+from windloom import Loom, WindloomError
+from windloom.spark.verify.written import verify_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Let Spark interpret its plans: to compile each of many small ones takes longer than to run it."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, str(old))
+
+
+@pytest.fixture(scope="module")
+def path(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_bids(spark, tmp_path_factory.mktemp("brought"))
+
+
+@pytest.fixture(scope="module")
+def bids(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.parquet(path)
+
+
+@pytest.fixture(scope="module")
+def live(spark: SparkSession, bids: DataFrame, path: str) -> DataFrame:
+    return spark.readStream.schema(bids.schema).parquet(path)
+
+
+def test_sixty_dataframes_are_answered_with_their_own_schemas_and_rows(spark: SparkSession, bids: DataFrame) -> None:
+    frames = {name: job(bids) for name, job in batch_jobs().items()}
+    assert len(frames) == 60
+    loom = Loom(spark)
+    for name, frame in frames.items():
+        loom.query(name, frame)
+    results = loom.run()
+    with interpreted(spark):
+        for name, frame in frames.items():
+            assert results[name].schema == frame.schema, name
+            assert (verified := loom.verify(name, results)), verified
+    # What Spark computes below the window makes a stream of its own; everything else reads the files once.
+    assert sum("bids" in query.streams for query in loom.queries.values()) >= 54
+
+
+def test_twenty_streaming_dataframes_are_answered_with_their_own_schemas_and_the_rows_of_a_batch(
+    spark: SparkSession, bids: DataFrame, live: DataFrame
+) -> None:
+    jobs = streaming_jobs()
+    assert len(jobs) == 20
+    loom = Loom(spark)
+    for name, job in jobs.items():
+        loom.query(name, job(live))
+    assert [(stream.time, stream.delay_ticks) for stream in loom.streams.values()] == [("ts", 10_000_000)]
+    handle = loom.start("memory", trigger={"availableNow": True}, finish=True)
+    handle.await_termination()
+    with interpreted(spark):
+        for name, job in jobs.items():
+            assert handle[name].schema == job(live).schema, name
+            assert (verified := verify_frame(name, job(bids), handle.arrow(name))), verified
+
+
+def test_the_operator_gives_a_frame_in_the_place_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
+    frame = bids.groupBy(window("ts", "10 minutes").alias("w")).agg(F.max("fee"), F.max("fee"), F.avg("price"))
+    loom = Loom(spark)
+    loom.query("q", frame)
+    answers = loom.answers("q")
+    assert answers.dtypes == frame.dtypes
+    assert (verified := verify_frame("q", frame, answers.toArrow())), verified
+
+
+def test_rows_come_in_the_order_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
+    frame = (
+        bids.groupBy(window("ts", "10 minutes"), "auction")
+        .agg(F.sum("amount").alias("a"))
+        .orderBy(col("a").desc(), "window", "auction")
+    )
+    loom = Loom(spark)
+    loom.query("q", frame)
+    assert loom.run()["q"].collect() == frame.collect()
+
+
+def test_the_plan_of_a_dataframe_is_read_as_a_query_of_our_language(spark: SparkSession, bids: DataFrame) -> None:
+    frame = (
+        bids.where("price > 2")
+        .withColumn("twice", col("price") * 2)
+        .groupBy(window("ts", "1 hour", "30 minutes"), (col("auction") + 1).alias("next"))
+        .agg(F.avg("twice").alias("p"), F.count_distinct("bidder").alias("n"))
+        .where(col("p") > 3)
+        .select(col("window.start").alias("s"), "next", "p")
+        .orderBy("s")
+    )
+    loom = Loom(spark)
+    assert loom.query("q", frame).text == (
+        "SELECT window.`start` AS s, (auction + 1L) AS `next`, avg((price * 2.0D)) AS p\n"
+        "FROM bids\n"
+        "WHERE (price > 2.0D)\n"
+        "GROUP BY window(ts, '1 hour', '30 minutes'), (auction + 1L)\n"
+        "HAVING (avg((price * 2.0D)) > 3.0D)\n"
+        "ORDER BY window.`start` ASC NULLS FIRST"
+    )
+    assert "GROUP BY window(ts, '1 hour', '30 minutes')" in loom.explain(query="q")
+
+
+def test_what_spark_prints_without_what_matters_is_read_in_full(spark: SparkSession, bids: DataFrame) -> None:
+    text = """WITH wide AS (SELECT *, amount + 1 AS more FROM read_bids)
+        SELECT first(more, true) AS f, percentile(more, 0.5) FILTER (WHERE nullif(more, 3) = 2) AS p,
+          max(transform(sizes, y -> y + more)[0]) AS t, max(extract(hour FROM ts)) AS h,
+          sum(more) FILTER (WHERE ts BETWEEN TIMESTAMP '2026-01-01' AND TIMESTAMP '2027-01-01') AS b
+        FROM wide GROUP BY window(ts, '10 seconds')"""
+    bids.createOrReplaceTempView("read_bids")
+    loom = Loom(spark)
+    read = loom.query("q", spark.sql(text)).text
+    assert "first((amount + 1)) IGNORE NULLS AS f" in read
+    assert "percentile((amount + 1), 0.5) FILTER (WHERE (nullif((amount + 1), 3) = 2)) AS p" in read
+    assert re.search(r"transform\(sizes, (y_\d+) -> \(\1 \+ \(amount \+ 1\)\)\)", read)
+    assert "EXTRACT(hour FROM ts)" in read
+    assert "(ts) BETWEEN (TIMESTAMP '2026-01-01 00:00:00') AND" in read
+    assert list(loom.streams) == ["read_bids"]
+
+
+def test_dataframes_over_the_same_leaf_share_a_stream_and_others_do_not(
+    spark: SparkSession, bids: DataFrame, path: str
+) -> None:
+    minute = window("ts", "1 minute")
+    loom = Loom(spark)
+    loom.query("a", bids.groupBy(minute).count())
+    loom.query("b", spark.read.parquet(path).where("amount > 3").groupBy(minute, "bidder").max("fee"))
+    bids.createOrReplaceTempView("viewed")
+    loom.query("c", spark.sql("SELECT count(*) FROM viewed GROUP BY window(ts, '1 hour')"))
+    assert list(loom.streams) == ["bids"]
+    loom.query("d", bids.limit(10).groupBy(minute).count())
+    loom.query("e", bids.limit(10).groupBy(minute).agg(F.max("fee")))
+    loom.query("f", bids.groupBy(window("day", "1 day")).count())
+    assert [query.streams for query in loom.queries.values()] == [
+        *[("bids",)] * 3,
+        *[("events",)] * 2,
+        ("bids_2",),
+    ]
+
+
+def test_a_registered_stream_is_used_with_its_name_and_rate(spark: SparkSession, bids: DataFrame) -> None:
+    loom = Loom(spark)
+    stream = loom.stream("auctions", bids, time="ts", rate=250)
+    query = loom.query("q", bids.where("is_open").groupBy(window("ts", "1 minute")).count())
+    assert query.streams == ("auctions",)
+    assert loom.streams == {"auctions": stream}
+
+
+def test_a_part_of_a_dataframe_that_is_registered_or_cached_is_read_as_it_is(
+    spark: SparkSession, bids: DataFrame
+) -> None:
+    minute = window("ts", "1 minute")
+    dear, cached = bids.where("price > 50"), bids.where("price > 60").cache()
+    loom = Loom(spark)
+    loom.stream("dear", dear, time="ts")
+    try:
+        assert loom.query("a", dear.where("is_open").groupBy(minute).count()).streams == ("dear",)
+        query = loom.query("b", cached.groupBy(minute).count())
+        assert query.where is None
+        results = loom.run()
+        assert loom.verify("a", results)
+        assert loom.verify("b", results)
+    finally:
+        cached.unpersist()
+
+
+def test_streams_of_two_delays_are_two(spark: SparkSession, live: DataFrame) -> None:
+    minute = window("ts", "1 minute")
+    loom = Loom(spark)
+    for name, delay in {"a": "10 seconds", "b": "1 minute", "c": "10 seconds"}.items():
+        loom.query(name, live.withWatermark("ts", delay).groupBy(minute).count())
+    loom.query("d", live.groupBy(minute).count())
+    delays = {name: stream.delay_ticks for name, stream in loom.streams.items()}
+    assert delays == {"bids": 10_000_000, "bids_2": 60_000_000}
+    assert [query.streams[0] for query in loom.queries.values()] == ["bids", "bids_2", "bids", "bids"]
+
+
+def test_what_only_spark_can_evaluate_below_the_window_is_left_to_spark(spark: SparkSession, bids: DataFrame) -> None:
+    doubled = F.udf(lambda amount: amount * 2, "int")
+    frame = bids.withColumn("more", doubled("amount")).where("more > 20").groupBy(window("ts", "1 minute"))
+    loom = Loom(spark)
+    loom.query("q", frame.agg(F.sum("more").alias("s")))
+    assert "more > 20" in loom.queries["q"].text
+    assert loom.verify("q")
+
+
+#: DataFrames that are refused, with what the error must name.
+REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], tuple[str, ...]]] = {
+    "no window": (lambda b: b.groupBy("auction").count(), ("has no window", "Aggregate", "groupBy(window(")),
+    "no aggregation": (lambda b: b.where("is_open"), ("has no window", "Relation")),
+    "a limit": (lambda b: b.groupBy(window("ts", "1 minute")).count().limit(3), ("'GlobalLimit'",)),
+    "a Python function above": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().select(F.udf(lambda n: n, "bigint")("count")),
+        ("a Python function above the window", "loom.run()"),
+    ),
+    "a Python function in an aggregate": (
+        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.sum(F.udf(lambda n: n, "int")("amount"))),
+        ("a Python function inside an aggregation", "withColumn"),
+    ),
+    "a window over a window": (
+        lambda b: b.groupBy(window("ts", "1 minute"), "auction").count().groupBy("auction").agg(F.max("count")),
+        ("an aggregation over the answers of a window", "groupBy"),
+    ),
+    "OVER": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().selectExpr("sum(count) OVER (ORDER BY window)"),
+        ("'Window' cannot stand above a window",),
+    ),
+    "a gap that varies": (
+        lambda b: b.groupBy(F.session_window("ts", F.expr("IF(is_open, '1 second', '9 seconds')"))).count(),
+        ("sessions whose gap varies", "session_window('ts', '5 minutes')"),
+    ),
+    "an aggregate that is not known": (
+        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.collect_list("amount")),
+        ("collect_list()",),
+    ),
+    "chance": (
+        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.sum("amount") * F.rand(3)),
+        ("another value every time",),
+    ),
+    "columns compared with the window": (
+        lambda b: b.withColumn("w", window("ts", "1 minute")).where("w.start < ts").groupBy("w").count(),
+        ("compares the window with columns",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_a_refused_dataframe_names_the_node_and_what_works_and_leaves_nothing(
+    spark: SparkSession, bids: DataFrame, name: str
+) -> None:
+    write, named = REFUSED[name]
+    loom = Loom(spark)
+    with pytest.raises(WindloomError) as refused:
+        loom.query("q", write(bids))
+    for words in ("query 'q'", *named):
+        assert words in str(refused.value)
+    assert refused.value.hint
+    assert not loom.queries
+    assert not loom.streams
+
+
+def test_an_error_names_the_line_that_wrote_what_is_refused(spark: SparkSession, bids: DataFrame) -> None:
+    with pytest.raises(WindloomError, match=r"no window \(at .*test_brought.py:\d+\)"):
+        Loom(spark).query("q", bids.groupBy("auction").agg(F.max("price").alias("p")))
+
+
+def test_a_dataframe_of_another_session_is_refused(spark: SparkSession, path: str) -> None:
+    other = spark.newSession().read.parquet(path)
+    with pytest.raises(WindloomError, match="belongs to another Spark session"):
+        Loom(spark).query("q", other.groupBy(window("ts", "1 minute")).count())
+
+
+def test_batch_and_streaming_dataframes_are_told_apart(spark: SparkSession, bids: DataFrame, live: DataFrame) -> None:
+    loom = Loom(spark)
+    loom.query("batch", bids.groupBy(window("ts", "1 minute")).count())
+    loom.query("live", live.withWatermark("ts", "1 minute").groupBy(window("ts", "1 minute")).count())
+    with pytest.raises(WindloomError, match="stream 'bids_2' is a streaming DataFrame"):
+        loom.run()
+    with pytest.raises(WindloomError, match="stream 'bids' is a batch DataFrame"):
+        loom.start("memory")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: rows.slice(1), "missing is auction ="),
+        (lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]), "Spark does not have auction ="),
+        (lambda rows: rows.set_column(1, "p", pc.add(rows["p"], 1e-3)), "p = "),
+    ],
+)
+def test_a_wrong_answer_of_a_dataframe_is_found(
+    spark: SparkSession, bids: DataFrame, change: Callable[[Any], Any], words: str
+) -> None:
+    frame = bids.groupBy(window("ts", "20 minutes"), "auction").agg(F.avg("price").alias("p")).select("auction", "p")
+    right = frame.toArrow()
+    assert verify_frame("q", frame, right)
+    assert (verified := verify_frame("q", frame, change(right))).ok is False
+    assert words in str(verified)

@@ -1,0 +1,60 @@
+"""DataFrames of a Spark Connect session are read and answered; what a remote session cannot do is refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What the program says; `spark` is not used, but these tests belong to those that need Java."""
+    if find_spec("grpc") is None:
+        pytest.skip("Spark Connect is not installed: pip install 'pyspark[connect]'")
+    paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-m", "support.connect_program", str(tmp_path_factory.mktemp("connect"))],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_sixty_dataframes_of_a_remote_session_are_answered_with_their_own_schemas_and_rows(
+    told: list[dict[str, Any]],
+) -> None:
+    jobs = [each for each in told if "job" in each]
+    assert len(jobs) == 60
+    assert [each for each in jobs if not (each["schema"] and each["rows"])] == []
+
+
+def test_streaming_dataframes_of_a_remote_session_are_read_and_share_a_stream(told: list[dict[str, Any]]) -> None:
+    live = [each for each in told if "live" in each]
+    assert len(live) == 20
+    assert {each["streams"] for each in live} == {1}
+    assert all("GROUP BY" in each["text"] for each in live)
+
+
+def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str, Any]]) -> None:
+    refused = {each["refused"]: each["says"] for each in told if "refused" in each}
+    assert "a stream needs a classic Spark session" in refused["stream"]
+    assert "placement='executors' needs a classic Spark session" in refused["executors"]
+    assert "the DataFrame has no window" in refused["no window"]
+    assert "a remote session does not tell what spark.sql() reads" in refused["sql"]
+    assert "'Limit' cannot stand above a window" in refused["limit"]
+    assert "cannot be read" in refused["udf"]
