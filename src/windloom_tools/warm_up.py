@@ -140,6 +140,7 @@ _PICKS = {
     "distinct": f"SELECT symbol, count(DISTINCT volume) AS n, median(price) AS m FROM trades {_OF_SLIDES}"
     " GROUP BY symbol",
     "top": f"SELECT top(3, symbol) AS t, quantile(volume, 0.9) AS q FROM trades {_OF_SLIDES}",
+    "moments": f"SELECT skewness(price) AS s, corr(price, volume) AS c FROM trades {_OF_SLIDES} GROUP BY symbol",
     "sketch": f"SELECT approx_count_distinct(volume) AS n, frequent(3, symbol) AS f FROM trades {_OF_SLIDES}",
 }
 _KINDS = {

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from support.drawing import examples
 from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
+from windloom.aggregates.comoments import COMOMENTS
+from windloom.aggregates.higher_moments import FOUR_MOMENTS
 from windloom.errors import WindloomError
 from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
 from windloom.kernels.locate import LONG_RUN, Lanes, WindowArrays, locate, sliding_lanes
@@ -35,6 +37,9 @@ def cells_of(family: Family, count: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     if family is MOMENTS:
         return family.of(rng.integers(0, 3, count).astype(float), rng.normal(size=count), rng.random(count))
+    if family in (COMOMENTS, FOUR_MOMENTS):
+        known = rng.integers(0, 2, count).astype(float)  # cells without a value are neutral
+        return family.of(known, rng.normal(size=count) * known, *[np.zeros(count)] * (len(family.kinds) - 2))
     if family.kinds[0] is np.int64:
         return family.of(rng.integers(-(2**62), 2**62, count))
     return family.of(rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
@@ -163,6 +168,9 @@ def test_windows_that_move_on_cell_by_cell_are_answered(
     values = np.random.default_rng(seed).integers(0, distinct, right[-1]) + trend * np.arange(right[-1]) * distinct // 4
     if family is MOMENTS:
         cells: Any = family.of(np.ones(len(values)), values % 1000 + 0.5, np.zeros(len(values)))
+    elif family in (COMOMENTS, FOUR_MOMENTS):
+        nothing = [np.zeros(len(values))] * (len(family.kinds) - 2)
+        cells = family.of(np.ones(len(values)), values % 1000 / 1000.0, *nothing)
     elif family is ADD_FLOAT:
         cells = family.of(values + 0.1, np.zeros(len(values)))
     else:

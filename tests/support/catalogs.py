@@ -45,6 +45,8 @@ _FLOATS = st.one_of(
 _BOOLEAN = ("bool_and", "bool_or", "min", "max", "count")
 _WHOLE = ("bit_and", "bit_or", "bit_xor")
 _NUMERIC = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_NUMERIC += ("skewness", "kurtosis", "try_sum", "try_avg")
+_PAIRED = ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2", "regr_sxx", "regr_sxy")
 
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -95,8 +97,12 @@ def unfiltered_aggregates(draw: st.DrawFn) -> Aggregate:
     column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
     if column is None:
         return Aggregate("count")
-    if draw(st.integers(0, 3)) == 0:
+    kind = draw(st.integers(0, 7))
+    if kind < 2:
         return draw(picks(column))
+    if kind == 2 and column in "xnid":
+        second = Expression.of_column(draw(st.sampled_from("xnidf")))
+        return Aggregate(draw(st.sampled_from(_PAIRED)), Expression.of_column(column), second)
     functions = _BOOLEAN if column == "b" else ("min", "max", "count")
     functions = _NUMERIC if column in "xnid" else functions
     function = draw(st.sampled_from((*functions, *_WHOLE) if column in "ni" else functions))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from windloom.answers.blocks import Block
 from windloom.model import Query
 from windloom.testing import answer
+from windloom_tools.oracle.moments import OF_ONE, OF_TWO, size_of
 
 Row = dict[str, Any]
 
@@ -67,6 +68,10 @@ def _scale(query: Query, index: int, members: list[Row]) -> float:
     if aggregate.where is not None:
         members = [row for row in members if row[str(aggregate.where.column)] is True]
     values = [row[str(aggregate.argument.column)] for row in members]
+    if aggregate.function in (*OF_ONE, *OF_TWO):
+        seconds = values if aggregate.by is None else [row[str(aggregate.by.column)] for row in members]
+        pairs = [pair for pair in zip(values, seconds, strict=True) if None not in pair]
+        return size_of(aggregate.function, [(float(first), float(second)) for first, second in pairs])
     numbers = [abs(float(v)) for v in values if v is not None and not isinstance(v, str)]
     total = math.fsum(
         v * v if aggregate.function.startswith(("var", "std")) else v for v in numbers if math.isfinite(v)

@@ -13,14 +13,25 @@ import sqlglot
 
 from windloom.model import Aggregate, Expression, Query, Stream, TypeKind
 from windloom.model.time import INTEGER_UNITS
+from windloom_tools.oracle.moments import OF_ONE, OF_TWO
 
 #: Answers of floating-point numbers agree to this, relative to themselves or to the largest value that went into them.
 TOLERANCE = 1e-9
 _MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _PICKS = {"min_by": "min", "first": "min", "max_by": "max", "last": "max"}
-_ROUNDED = ("sum", "avg", "quantile", *_MOMENTS)
-#: Sketches, and lists of values: DuckDB has others.
-WITHOUT_EQUAL = ("approx_count_distinct", "approx_quantile", "approx_top", "frequent", "top")
+_ROUNDED = ("sum", "avg", "try_sum", "try_avg", "quantile", *_MOMENTS)
+#: Sketches, lists of values, and moments for which DuckDB has other corrections, or refuses infinities.
+WITHOUT_EQUAL = (
+    *OF_ONE,
+    *OF_TWO,
+    "approx_count_distinct",
+    "approx_quantile",
+    "approx_top",
+    "frequent",
+    "top",
+    "mode",
+    "approx_percentile",
+)
 
 
 def duckdb_sql(query: Query, stream: Stream, table: str) -> str:
@@ -108,7 +119,7 @@ def aggregate_sql(aggregate: Aggregate, tick: str = "__tick") -> str:
         case function if function in _MOMENTS:
             return f"{function}(CAST({argument} AS DOUBLE)){where}"
         case function:
-            return f"{function}({argument}){where}"
+            return f"{function.removeprefix('try_')}({argument}){where}"
 
 
 def scale_sql(aggregate: Aggregate) -> str:

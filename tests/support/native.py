@@ -23,6 +23,7 @@ from windloom.rounds.lateness import before_round
 from windloom.slicing.slice_id import PaneSlice
 from windloom.state.state import State
 from windloom.weave.round_input import ScanResult, take_partials, take_together, take_tuples
+from windloom_tools.oracle.moments import OF_ONE, pair_of, shape_of
 from windloom_tools.oracle.scalars import scalar
 
 Row = Mapping[str, Any]
@@ -155,6 +156,8 @@ def field_types(planned: PlannedComponent, columns: Mapping[str, DataType]) -> l
         return [arrow_type(planned.argument_type)]
     if kind == "moments":
         return [pa.int64(), pa.float64(), pa.float64()]
+    if kind in ("comoments", "four_moments"):
+        return [pa.int64(), *[pa.float64()] * (len(planned.fields) - 1)]
     if planned.argument_type.kind is TypeKind.FLOAT:
         return [pa.float64(), pa.float64()]
     if planned.argument_type.kind is TypeKind.DECIMAL:
@@ -173,6 +176,20 @@ def _pick(lowest: bool, by: Sequence[Any], values: Sequence[Any]) -> tuple[Any, 
     return pairs[keys.index((min if lowest else max)(keys))] if pairs else (None, None)
 
 
+def _spread(numbers: Sequence[float]) -> float:
+    return pair_of("covar_pop", [(number, number) for number in numbers]) or 0.0
+
+
+def _paired(pairs: Sequence[tuple[float, float]]) -> tuple[Any, ...]:
+    """The regression functions of Spark, and the least value of each column, which is its mean if it is constant."""
+    if not pairs:
+        return 0, *[None] * 7
+    firsts, seconds = zip(*pairs, strict=True)
+    means = (float(np.mean(column)) for column in (firsts, seconds))
+    sums = (pair_of(name, pairs) for name in ("regr_syy", "regr_sxx", "regr_sxy"))
+    return len(pairs), *means, *sums, min(firsts, key=_order), min(seconds, key=_order)
+
+
 def fields_of(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
     kind, where = planned.component.kind, planned.component.where
     if where is not None:
@@ -185,15 +202,24 @@ def fields_of(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]
         by = planned.component.by
         ranked = [row["tick"] if by is None else value_of(by, row) for row in rows]
         return _pick(kind in ("min_by", "first"), ranked, values)
+    if kind == "comoments":
+        assert planned.component.by is not None
+        pairs = [(value, value_of(planned.component.by, row)) for value, row in zip(values, rows, strict=True)]
+        return _paired([(float(first), float(second)) for first, second in pairs if None not in (first, second)])
     values = [value for value in values if value is not None]
     if kind == "count":
         return (len(values),)
     if not values:
-        return (0, None, None) if kind == "moments" else (None,) * len(planned.fields)
+        return (0, *[None] * (len(planned.fields) - 1)) if kind.endswith("moments") else (None,) * len(planned.fields)
     if kind in ("min", "max"):
         return ((min if kind == "min" else max)(values, key=_order),)
     if kind in ("bit_and", "bit_or", "bit_xor"):
         return (reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[kind], values),)
+    if kind == "four_moments":
+        numbers = list(map(float, values))
+        spread = _spread(numbers)
+        mean = float(np.mean(numbers))
+        return (len(numbers), mean, spread, *(shape_of(name, numbers) for name in OF_ONE), min(numbers, key=_order))
     if kind == "moments":
         numbers = np.array([float(value) for value in values])
         with np.errstate(invalid="ignore"):

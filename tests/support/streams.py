@@ -59,6 +59,7 @@ _ARGUMENTS = {
     "upper(t)": "any",
 }  # fmt: skip
 _NUMERIC = ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"]
+_NUMERIC += ["skewness", "kurtosis", "try_sum", "try_avg"]
 _FUNCTIONS = {
     "num": _NUMERIC,
     "whole": [*_NUMERIC, "bit_and", "bit_or", "bit_xor"],
@@ -66,6 +67,9 @@ _FUNCTIONS = {
     "any": ["min", "max", "count"],
 }
 _PICKS = ["min_by", "max_by", "first", "last"]
+#: Of two columns without infinities, for which Spark's own covariance depends on the order of the tuples.
+_PAIRED = ["corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2", "regr_sxx", "regr_syy"]
+_FINITE = ["f", "n", "i", "s", "d", "w", "abs(n)", "length(t)"]
 _PREDICATES = ["", "", "", "WHERE x > 0", "WHERE k LIKE 'a%' AND i IS NOT NULL", "WHERE b", "WHERE i > 10000"]
 _FILTERS = [
     *filter(None, _PREDICATES),
@@ -87,7 +91,10 @@ def random_query(rng: random.Random) -> str:
         argument = rng.choice(list(_ARGUMENTS))
         function = rng.choice(_PICKS if rng.random() < 0.15 else _FUNCTIONS[_ARGUMENTS[argument]])
         by = f", {rng.choice(list(_ARGUMENTS))}" if function.endswith("_by") else ""
-        text = "count(*)" if number and rng.random() < 0.4 else f"{function}({argument}{by})"
+        call = f"{function}({argument}{by})"
+        if rng.random() < 0.1:
+            call = f"{rng.choice(_PAIRED)}({', '.join(rng.sample(_FINITE, 2))})"
+        text = "count(*)" if number and rng.random() < 0.4 else call
         condition = f" FILTER ({rng.choice(_FILTERS)})" if rng.random() < 0.25 else ""
         aggregates.append(f"{text}{condition} AS o{number}")
     grouping = rng.choice(_GROUPINGS)

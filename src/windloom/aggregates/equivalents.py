@@ -65,8 +65,7 @@ _INSTEAD: dict[str, str] = {
     """,
     "cast the fields that you need to types of their own": "schema_of_variant_agg",
     "it is not there yet": """
-        array_agg collect_list collect_set listagg string_agg corr covar_pop covar_samp kurtosis skewness
-        regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy try_avg try_sum
+        array_agg collect_list collect_set listagg string_agg
     """,
 }
 

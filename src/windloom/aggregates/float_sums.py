@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from windloom.aggregates.aggregator import NativeAggregator, Parts, PlannedArgument, Refuse, size_sql
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, valid_in, valid_of
+from windloom.aggregates.whole_sums import SUMS
 from windloom.kernels.families import ADD_FLOAT, AddFloat
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
 from windloom.kernels.tuples.updates import sum_floats
@@ -53,7 +54,7 @@ class FloatSums(NativeAggregator):
         # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.
         pair, valid = combined[0].limbs[0], combined[0].valid
         total = pair.high + pair.low
-        if aggregate.function == "sum":
+        if aggregate.function in SUMS:
             return with_nulls(total, valid)
         with np.errstate(divide="ignore", invalid="ignore"):
             return with_nulls(total / combined[1].limbs[0].value, valid)

@@ -11,10 +11,12 @@ from windloom.aggregates.aggregator import Aggregator, ListAggregator, NativeAgg
 from windloom.aggregates.bits import Bits
 from windloom.aggregates.buckets import Buckets
 from windloom.aggregates.columns import AnyLifted, WindowValues
+from windloom.aggregates.comoments import PairedMoments
 from windloom.aggregates.counts import CountAggregator
 from windloom.aggregates.extrema import Extrema
 from windloom.aggregates.float_sums import FloatSums
 from windloom.aggregates.frequencies import Frequencies
+from windloom.aggregates.higher_moments import HigherMoments
 from windloom.aggregates.last_ticks import LastTicks
 from windloom.aggregates.moments import SecondMoments
 from windloom.aggregates.picks import Picks
@@ -32,6 +34,8 @@ AGGREGATORS: tuple[Aggregator, ...] = (
     FloatSums(),
     Extrema(),
     SecondMoments(),
+    HigherMoments(),
+    PairedMoments(),
     Bits(),
     Picks(),
     Frequencies(),

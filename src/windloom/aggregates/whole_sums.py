@@ -30,11 +30,14 @@ OVERFLOWED_LIMB = 1 << 52
 
 _LIMBS = 4
 
+#: The functions whose answer is a sum, and not a mean.
+SUMS = ("sum", "try_sum")
+
 
 def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
     """Return Spark's type of SUM and AVG for all numbers; decimals gain digits, up to 38."""
     aggregate.check_number(argument)
-    is_sum = aggregate.function == "sum"
+    is_sum = aggregate.function in SUMS
     if argument.kind is not TypeKind.DECIMAL:
         return BIGINT if is_sum and argument.kind is TypeKind.INTEGER else DOUBLE
     extra_digits, extra_scale = (10, 0) if is_sum else (4, 4)
@@ -48,6 +51,9 @@ class WholeSums(NativeAggregator):
     functions = (
         Function("sum", ("sum",), summed_type),
         Function("avg", ("sum", "count"), summed_type, {"mean": ()}),
+        # NULL instead of an error, if the answer does not fit its type.
+        Function("try_sum", ("sum",), summed_type),
+        Function("try_avg", ("sum", "count"), summed_type),
     )
 
     def keeps(self, planned: PlannedArgument) -> bool:
@@ -104,10 +110,19 @@ class WholeSums(NativeAggregator):
 
     def lower(self, aggregate: Aggregate, argument: DataType | None, combined: Parts, refuse: Refuse) -> pa.Array:
         kind = aggregate.result_type(argument)
-        if aggregate.function == "sum":
-            return _sum(combined[0], kind, refuse)
         scale = argument.scale if argument is not None else 0
-        return _average(combined[0], combined[1].limbs[0].value, kind, scale, refuse)
+        beyond: list[int] = []
+        if aggregate.function.startswith("try_"):
+            refuse = lambda row, value: beyond.append(row)  # noqa: E731 - one line says it
+        if aggregate.function in SUMS:
+            answers = _sum(combined[0], kind, refuse)
+        else:
+            answers = _average(combined[0], combined[1].limbs[0].value, kind, scale, refuse)
+        if not beyond:
+            return answers
+        fits = np.ones(len(answers), np.bool_)
+        fits[beyond] = False
+        return pc.if_else(pa.array(fits), answers, None)
 
     def scale_sql(self, aggregate: Aggregate) -> str:
         return f"{aggregate.function}({size_sql(aggregate)})"
@@ -136,8 +151,8 @@ def _sum(summed: WindowValues, kind: DataType, refuse: Refuse) -> pa.Array:
     high, low = summed.limbs[0].value, summed.limbs[1].value
     head = high + (low >> 32)
     beyond = np.flatnonzero((head < -(2**31)) | (head >= 2**31))
-    if len(beyond):
-        refuse(int(beyond[0]), str((int(head[beyond[0]]) << 32) + (int(low[beyond[0]]) & 0xFFFFFFFF)))
+    for row in beyond:
+        refuse(int(row), str((int(head[row]) << 32) + (int(low[row]) & 0xFFFFFFFF)))
     return with_nulls((head << 32) | (low & 0xFFFFFFFF), summed.valid)
 
 
@@ -195,8 +210,8 @@ def _decimal_average(
     whole[count == 0] = 1
     rounded = (2 * scaled + whole) // (2 * whole)
     too_large = np.flatnonzero(rounded >= 10**kind.precision)
-    if len(too_large):
-        refuse(int(too_large[0]), str(Decimal(int(rounded[too_large[0]])).scaleb(-kind.scale)))
+    for row in too_large:
+        refuse(int(row), str(Decimal(int(rounded[row])).scaleb(-kind.scale)))
     signed = np.where(total < 0, -rounded, rounded)
     words = np.empty((len(signed), 4), np.uint32)
     for i in range(4):

@@ -100,6 +100,7 @@ class Function:
     spellings: dict[str, tuple[float, ...]] = field(default_factory=dict)
     constant: Constant | None = None
     arguments: int = 1  # expressions on tuples
+    pairs_numbers: bool = False  # both of its arguments are numbers
     picks_nulls: bool = False  # takes IGNORE NULLS and RESPECT NULLS
     is_distinct: bool = False  # spelled count(DISTINCT x), without a name of its own
     is_approximate: bool = False  # the definition does not determine the answer completely
@@ -210,8 +211,11 @@ class Aggregate:
         return self.declared.type_of(self, argument_type or DataType.parse("void"))
 
     def check_by(self, by_type: DataType) -> None:
-        """Refuse a type whose values MIN_BY and MAX_BY cannot compare."""
-        self.check_order(self.by, by_type)
+        """Refuse a type that the second argument cannot have: for MIN_BY and MAX_BY, one without an order."""
+        if isinstance(self.declared, Function) and self.declared.pairs_numbers:
+            self.check_number(by_type, self.by)
+        else:
+            self.check_order(self.by, by_type)
 
     def check_where(self, where_type: DataType) -> None:
         """Refuse a FILTER that is not a condition; NULL is a condition that is never satisfied."""
@@ -222,19 +226,22 @@ class Aggregate:
                 "compare it with something",
             )
 
-    def check_number(self, argument_type: DataType) -> None:
-        """Refuse an argument that is not a number."""
+    def check_number(self, argument_type: DataType, argument: Expression | None = None) -> None:
+        """Refuse an argument, the first if none is given, that is not a number."""
         if argument_type.is_numeric:
             return
-        cast, spelled = f"cast({self.argument} AS double)", self.function + "({})"
-        if isinstance(self.declared, Function):
+        argument = self.argument if argument is None else argument
+        cast, spelled = f"cast({argument} AS double)", self.function + "({})"
+        if self.by is not None:
+            spelled = "{}"
+        elif isinstance(self.declared, Function):
             # The aggregate of the cast, in as few words as CQL has for it.
             spellings = self.declared.spellings.items()
             short = next((name for name, implied in spellings if implied and implied == self.parameters), None)
             spelled = f"{short}({{}})" if short else self.declared.spelled(self.function, "{}", self.parameters)
         raise WindloomError(
             f"cannot take '{self}'",
-            f"'{self.argument}' is of type {argument_type}, which is not a number",
+            f"'{argument}' is of type {argument_type}, which is not a number",
             f"use a numeric column, or cast it: {spelled.format(cast)}",
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom_tools.oracle.holistic import holistic
+from windloom_tools.oracle.moments import OF_TWO, pair_of, shape_of
 from windloom_tools.oracle.scalar_functions import Row, order_of
 from windloom_tools.oracle.scalars import names_in, scalar
 
@@ -39,6 +40,11 @@ def _evaluate(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
     if aggregate.function in _PICKS:
         return _pick(aggregate, rows, tick)
     argument = scalar(aggregate.argument.sql)
+    if aggregate.function in OF_TWO:
+        assert aggregate.by is not None
+        by = scalar(aggregate.by.sql)
+        pairs = [pair for row in rows if None not in (pair := (argument(row), by(row)))]
+        return pair_of(aggregate.function, [(float(first), float(second)) for first, second in pairs])
     values = [value for row in rows if (value := argument(row)) is not None]
     if aggregate.own is not None:
         return _user_defined(aggregate.own, values)
@@ -51,8 +57,13 @@ def _evaluate(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
     match aggregate.function:
         case "sum":
             return _total(values)
-        case "avg":
+        case "avg" | "try_avg":
             return _mean(values)
+        case "try_sum":
+            total = _total(values)
+            return None if isinstance(total, int) and not -(2**63) <= total < 2**63 else total
+        case "skewness" | "kurtosis":
+            return shape_of(aggregate.function, list(map(float, values)))
         case "min" | "bool_and":
             return min(values, key=order_of)
         case "max" | "bool_or":

@@ -95,7 +95,7 @@ class _Folding:
             return self._carried(component, next(iter(together), 0))
         if len(sides) > 1:
             raise self._refuse(self._use.node, "its arguments belong to two streams", "take both from one stream")
-        if component.kind in ("sum", "count"):
+        if component.kind in ("sum", "count") and not self._aggregate.function.startswith("try_"):
             return self._summed(component)
         if self._aggregate.function in ("min", "max"):
             return self._corner()

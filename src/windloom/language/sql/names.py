@@ -359,6 +359,8 @@ def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[l
     else:
         _refuse_nulls(call, nulls, binder)
     takes, example = (2, "venue, price") if declared is not None and declared.arguments == 2 else (1, "price")
+    if declared is not None and declared.pairs_numbers:
+        example = "price, volume"
     if len(arguments) != takes:
         wanted = "one argument" if takes == 1 else "two arguments"
         message = f"{function}() takes {wanted}, not {len(arguments)}"
