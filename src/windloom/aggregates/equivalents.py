@@ -5,7 +5,11 @@ Together with the functions of the registry, these are all aggregates of Spark 4
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from windloom.aggregates.registry import FUNCTIONS
+from windloom.errors import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +96,10 @@ FOREIGN: dict[str, str] = {
     "variance_pop": "var_pop",
     "variance_samp": "var_samp",
 }
+
+
+def near_functions(name: str, others: Iterable[str]) -> list[str]:
+    """Return the aggregates, and other functions, that an unknown name may mean, the closest first."""
+    if name.lower() in FOREIGN:
+        return [FOREIGN[name.lower()]]
+    return closest(name, [*FUNCTIONS, *EQUIVALENTS, *others])

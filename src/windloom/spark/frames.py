@@ -19,9 +19,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windloom.aggregates.equivalents import EQUIVALENTS, FOREIGN
-from windloom.aggregates.registry import FUNCTIONS
-from windloom.errors import WindloomError, closest, meant
+from windloom.aggregates.equivalents import near_functions
+from windloom.errors import WindloomError, meant
 from windloom.explain.words import spelled_out
 from windloom.model.clauses import ADDED_COLUMNS, WINDOW_EDGES, SortKey
 from windloom.model.expression import Expression
@@ -106,10 +105,8 @@ def _hint(spark: SparkSession, error: AnalysisException) -> str:
     # Only here: executors, which import this module, need no parser.
     from windloom.language.sql.syntax import why_refused
 
-    if name.lower() in FOREIGN:
-        return meant([FOREIGN[name.lower()]])
     known = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
-    close = closest(name, [*FUNCTIONS, *EQUIVALENTS, *(each for each in known if why_refused(each, 1) is None)])
+    close = near_functions(name, (each for each in known if why_refused(each, 1) is None))
     return meant(close) if close else "Spark knows no function of that name; use the functions of Spark SQL"
 
 

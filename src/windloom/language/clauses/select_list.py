@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from windloom.aggregates.registry import FUNCTIONS
-from windloom.errors import QueryError, closest, meant
+from windloom.aggregates.equivalents import near_functions
+from windloom.errors import QueryError, meant
 from windloom.expressions.functions import FUNCTIONS as KNOWN_FUNCTIONS
 from windloom.language.clauses.presentation import (
     RESERVED,
@@ -279,7 +279,7 @@ def _misspelt(column: exp.Expr, node: exp.Expr, scope: GroupScope) -> tuple[exp.
     around: exp.Expr | None = column
     while around is not None and around is not node.parent:
         if isinstance(around, exp.Anonymous) and around.name.lower() not in KNOWN_FUNCTIONS:
-            close = closest(around.name, [*FUNCTIONS, *scope.names.own])
+            close = near_functions(around.name, scope.names.own)
             if close:
                 return around, close
         around = around.parent

@@ -30,6 +30,9 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Mod: "%",
 }
 
+#: Functions whose last argument Spark shows also where it is left out: how many they take, and what it is then.
+_DEFAULTS = {"approx_percentile": (3, "10000"), "percentile_approx": (3, "10000"), "percentile": (3, "1")}
+
 
 def spark_name(node: exp.Expr, qualifiers: Collection[str]) -> str | None:
     """Return the name of an expression without an alias; None if it is not certain.
@@ -94,7 +97,7 @@ def _shown(node: exp.Expr) -> str:
         case exp.Case():
             return _case(node)
         case exp.Cast():
-            word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+            word = "TRY_CAST" if node.args.get("safe") else "CAST"
             return f"{word}({_shown(node.this)} AS {_type(node.args['to'])})"
         case exp.DPipe():
             return f"concat({_listed(_operands(node))})"
@@ -106,7 +109,9 @@ def _shown(node: exp.Expr) -> str:
         case exp.Distinct():
             return f"DISTINCT {_listed(node.expressions)}"
         case exp.Anonymous():
-            return f"{node.name.lower()}({_listed(node.expressions)})"
+            name, arguments = node.name.lower(), _listed(node.expressions)
+            takes, last = _DEFAULTS.get(name, (0, ""))
+            return f"{name}({arguments}, {last})" if len(node.expressions) == takes - 1 else f"{name}({arguments})"
     raise _NotCertainError
 
 
