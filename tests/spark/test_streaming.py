@@ -109,7 +109,7 @@ def test_queries_come_and_go_between_rounds(spark: SparkSession, tmp_path: Path,
             handle.ask("SELECT count(*) AS n FROM trades [TUMBLE 30 s] WHERE volume > 7")
         assert list(handle.queries) == ["avg", "sum_30", "max"]
         assert handle.pandas("sum_30").shape[1] == 4
-        assert handle.plot("sum_30").startswith("<svg")
+        assert handle.plot("sum_30").svg.startswith("<svg")
         assert "latest rounds" in handle._repr_html_()
     finally:
         handle.stop()

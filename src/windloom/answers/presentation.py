@@ -34,6 +34,35 @@ def presented(rows: pa.Table, query: Query) -> pa.Table:
     return pa.Table.from_arrays(columns, names=names)
 
 
+def local_times(rows: pa.Table, zone: str) -> pa.Table:
+    """Return the rows with instants as local times of a zone, without it, as Spark's `toPandas` has them."""
+    for place, field in enumerate(rows.schema):
+        if _holds_instants(field.type):
+            rows = rows.set_column(place, field.name, _local(as_array(rows[field.name]), zone))
+    return rows
+
+
+def _holds_instants(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is not None
+    if pa.types.is_struct(kind):
+        return any(_holds_instants(field.type) for field in kind)
+    return bool(pa.types.is_list(kind) and _holds_instants(kind.value_type))
+
+
+def _local(values: pa.Array, zone: str) -> pa.Array:
+    kind = values.type
+    if not _holds_instants(kind):
+        return values
+    if pa.types.is_timestamp(kind):
+        return pc.local_timestamp(values.cast(pa.timestamp(kind.unit, tz=zone)))
+    if pa.types.is_struct(kind):
+        fields = [_local(pc.struct_field(values, [place]), zone) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(fields, names=[field.name for field in kind], mask=values.is_null())
+    lists = pa.ListArray.from_arrays(values.offsets, _local(values.values, zone))
+    return pc.if_else(values.is_null(), pa.scalar(None, lists.type), lists) if values.null_count else lists
+
+
 def _window(rows: pa.Table) -> pa.Array:
     """Return the windows of rows as a struct, as Spark's window() returns them."""
     return pa.StructArray.from_arrays([as_array(rows[edge]) for edge in WINDOW_EDGES], names=["start", "end"])

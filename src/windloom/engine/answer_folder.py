@@ -19,6 +19,7 @@ from windloom.sinks.parquet import read_manifest
 from windloom.sinks.sink import replaced
 from windloom.sinks.tables import plain
 from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.frames import session_zone
 from windloom.spark.session import local_session
 from windloom.spark.sources.read import local_path
 
@@ -60,6 +61,11 @@ class AnswerFolder(AnswerViews, Mapping[str, DataFrame]):
         """Return the rows of a query, in the order of rounds; of EMIT EARLY, the last report of each window."""
         rows = self._files(name).to_table(filter=pc.field("query") == name).drop_columns("query")
         return replaced(rows, self.grouping(name)) if REPORT in rows.column_names else rows
+
+    @property
+    def zone(self) -> str:
+        spark = self._given or SparkSession.getActiveSession()
+        return "UTC" if spark is None else session_zone(spark)
 
     def grouping(self, name: str) -> list[str]:
         return list(self._about(name)["by"])

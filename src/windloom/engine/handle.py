@@ -253,6 +253,10 @@ class Handle(AnswerViews):
         rows, schema = presented(self.rows(name), self._asked(name)), self._schema(name)
         return rows if schema is None else rows.rename_columns(schema.names)
 
+    @property
+    def zone(self) -> str:
+        return self._tables.zone
+
     def rows(self, name: str) -> pa.Table:
         """The same rows with their window and their groups, whatever the query selects."""
         if name not in self._newest.queries:

@@ -27,7 +27,7 @@ from windloom.sinks.tables import PORTION_ROWS, PORTION_SHAPES, RowFinisher, pla
 from windloom.spark.api import DataFrame, SparkSession, StructType
 from windloom.spark.collect import collected
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, presented_frame
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, presented_frame, session_zone
 from windloom.spark.sources.read import local_path
 from windloom.state.cells import concat_keys, number_groups
 from windloom.state.state import State
@@ -120,6 +120,10 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         """Return what the text of a query selects, as `results[name]` does."""
         rows = presented(self.rows(name), self._query(name))
         return rows.rename_columns(self.schemas[name].names) if name in self.schemas else rows
+
+    @property
+    def zone(self) -> str:
+        return session_zone(self._spark)
 
     def frame_of_rows(self, name: str) -> DataFrame:
         """Return the rows of one query, as `rows` does."""

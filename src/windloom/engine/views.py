@@ -10,27 +10,32 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windloom.answers.presentation import local_times
 from windloom.errors import WindloomError, near_names
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.plan_cost import estimate_plan
 from windloom.plan.plan import Plan
 
 if TYPE_CHECKING:
+    from windloom.engine.plots import Plot
     from windloom.explain.costs import CostView
     from windloom.plan.adapting import ChartView
 
-#: The most lines that can still be told apart.
-_MOST_LINES = 10
-
 
 class Picture(str):
-    """An SVG file: text to programs, a picture in notebooks."""
+    """An SVG file: text to programs, a picture in notebooks; `save` writes it to a file."""
 
     __slots__ = ()
+
+    def save(self, path: str | Path) -> None:
+        from windloom.engine.plots import save_picture
+
+        save_picture(str(self), Path(path))
 
     def _repr_svg_(self) -> str:
         return str(self)
@@ -50,9 +55,19 @@ class AnswerViews:
     def grouping(self, name: str) -> list[str]:
         """Return the grouping columns of a query."""
 
+    @property
+    def zone(self) -> str:
+        """The zone of the session, in which instants are shown."""
+        return "UTC"
+
     def pandas(self, name: str) -> Any:
-        """Return the rows of a query as a pandas DataFrame."""
-        return self.arrow(name).to_pandas()
+        """Return the rows of a query as a pandas DataFrame, with times as Spark's `toPandas` has them."""
+        rows = self.arrow(name)
+        fields = [
+            pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+            for field in rows.schema
+        ]
+        return local_times(rows.cast(pa.schema(fields)), self.zone).to_pandas(coerce_temporal_nanoseconds=True)
 
     def polars(self, name: str) -> Any:
         """Return the rows of a query as a polars DataFrame, if polars is installed."""
@@ -60,37 +75,17 @@ class AnswerViews:
             raise WindloomError("polars is not installed", "it is not needed for anything else", "pip install polars")
         return import_module("polars").from_arrow(self.arrow(name))
 
-    def plot(self, name: str, column: str | None = None) -> Picture:
-        """Return a picture of a column over time, with a line per group; by default the first column of numbers."""
-        from windloom.explain.picture.line_charts import Series, line_chart
+    def plot(
+        self, name: str, column: str | None = None, *, groups: Sequence[Any] | None = None, most: int = 10
+    ) -> Plot:
+        """Return a picture of a column over time, with a line per group; by default the first column of numbers.
 
-        rows, groups = self.rows(name).sort_by("window_end"), self.grouping(name)
-        figure = _figure(rows, groups, column)
-        ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
-        keys = list(zip(*(rows[group].to_pylist() for group in groups), strict=True)) if groups else [()] * len(ends)
-        points_by_key: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
-        for key, end, value in zip(keys, ends, values, strict=True):
-            points_by_key.setdefault(key, []).append((end, value))
-        shown = sorted(points_by_key.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
-        series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
-        left_out = len(points_by_key) - len(shown)
-        label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
-        return Picture(line_chart(series, y_label=label, title=f"{figure} of {name}"))
+        Of many groups, those `most` are shown whose mean is highest; `groups` names others: `groups=["ACME", "BOLT"]`,
+        or tuples, if there are several grouping columns.
+        """
+        from windloom.engine.plots import plot_of
 
-
-def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
-    fields = [
-        shown_field for shown_field in rows.schema if shown_field.name not in ("window_start", "window_end", *groups)
-    ]
-    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    numbers = [field.name for field in fields if any(is_kind(field.type) for is_kind in is_number)]
-    if column is None and numbers:
-        return str(numbers[0])
-    if column is not None and column in numbers:
-        return column
-    what = "the query has no column of numbers" if column is None else f"column '{column}' is not one of numbers"
-    known = near_names(column or "", numbers) if numbers else "read the rows instead: arrow(name), or pandas(name)"
-    raise WindloomError(f"there is nothing to plot: {what}", f"its columns are {', '.join(rows.column_names)}", known)
+        return plot_of(name, self.rows(name), self.grouping(name), column, groups, most, self.zone)
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:

@@ -27,7 +27,15 @@ from windloom.plan.plan import Plan, Shape
 from windloom.sinks.sink import TableInfo
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, finish_together, has_usual_meaning
+from windloom.spark.frames import (
+    arrow_frame,
+    ddl_of,
+    ddl_of_columns,
+    finish,
+    finish_together,
+    has_usual_meaning,
+    session_zone,
+)
 
 #: The most rows that one Spark job gets, unless a single block has more.
 PORTION_ROWS = 1 << 20
@@ -41,6 +49,11 @@ class RowFinisher:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._types: dict[Shape, Mapping[str, str]] = {}
+
+    @property
+    def zone(self) -> str:
+        """The zone of the session."""
+        return session_zone(self._spark)
 
     @cached_property
     def _is_usual(self) -> bool:

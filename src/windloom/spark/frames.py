@@ -286,6 +286,11 @@ def writing_instants(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_PARQUET_TIME, str(before))
 
 
+def session_zone(spark: SparkSession) -> str:
+    """Return the zone in which the session shows instants."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
 def has_usual_meaning(spark: SparkSession) -> bool:
     """Return whether expressions mean in this session what they mean in Spark by default."""
     return all(str(spark.conf.get(name, usual)).lower() == usual for name, usual in _MEANING.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
@@ -48,14 +49,60 @@ def test_a_query_is_a_frame_of_polars_where_that_is_installed(monkeypatch: pytes
 
 
 def test_a_plot_is_a_line_per_group_and_says_what_is_left_out() -> None:
-    picture = Views().plot("numbers")
-    ElementTree.fromstring(picture)
-    assert isinstance(picture, Picture)
-    assert picture._repr_svg_() == picture
-    assert "v; 2 more groups are not shown" in picture
-    assert "k09" in picture
-    assert "k10" not in picture
-    assert "n; 2 more" in Views().plot("numbers", "n")
+    plot = Views().plot("numbers")
+    ElementTree.fromstring(plot.svg)
+    assert plot._repr_svg_() == plot._repr_html_() == plot.svg
+    assert "v; 2 more groups are not shown, whose mean is lower" in plot.svg
+    assert "k11" in plot.svg, "the highest are shown"
+    assert "k01" not in plot.svg
+    assert "n; 2 more" in Views().plot("numbers", "n").svg
+    assert "k11" not in Views().plot("numbers", groups=["k01", ("k00",)]).svg
+    assert "more groups" not in Views().plot("numbers", most=12).svg
+    assert (
+        repr(plot)
+        == str(plot)
+        == ("<plot of 'v' of 'numbers', 10 of 12 groups; .save('plot.svg') writes it, notebooks show it>")
+    )
+
+
+def test_a_plot_of_many_rows_stays_small_and_keeps_its_extremes() -> None:
+    class Many(Views):
+        def arrow(self, name: str) -> pa.Table:
+            ends = pa.array(range(200_000), pa.timestamp("us", tz="UTC"))
+            values = [1e6 if i == 123_457 else float(i % 7) for i in range(200_000)]
+            return pa.table({"window_start": ends, "window_end": ends, "k": ["k"] * 200_000, "v": values})
+
+    plot = Many().plot("numbers")
+    assert len(plot.svg) < 20_000
+    assert "1,000,000" in plot.svg
+
+
+def test_a_plot_is_saved_as_svg_and_as_png_if_that_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plot = Views().plot("numbers")
+    plot.save(tmp_path / "plot.svg")
+    assert (tmp_path / "plot.svg").read_text(encoding="utf-8") == plot.svg
+    monkeypatch.setattr("windloom.engine.plots.find_spec", lambda name: None)
+    with pytest.raises(WindloomError, match="as PNG needs the package cairosvg"):
+        plot.save(str(tmp_path / "plot.png"))
+    with pytest.raises(WindloomError, match="cannot save a picture as"):
+        plot.save(tmp_path / "plot.pdf")
+    with pytest.raises(WindloomError, match="cannot write"):
+        plot.save(tmp_path / "none" / "plot.svg")
+    made = ModuleType("cairosvg")
+    made.svg2png = lambda bytestring: b"png of " + bytestring[:4]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cairosvg", made)
+    monkeypatch.setattr("windloom.engine.plots.find_spec", lambda name: object())
+    Picture(plot.svg).save(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes() == b"png of <svg"
+
+
+def test_a_group_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WindloomError) as refused:
+        Views().plot("numbers", groups=["k1"])
+    assert "query 'numbers' has no group 'k1'" in str(refused.value)
+    assert "it has 12, such as k00; k01; k02" in str(refused.value)
+    with pytest.raises(WindloomError, match="cannot plot 0 groups"):
+        Views().plot("numbers", most=0)
 
 
 def test_a_column_that_cannot_be_plotted_is_refused() -> None:
