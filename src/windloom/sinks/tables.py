@@ -53,7 +53,7 @@ class RowFinisher:
     @property
     def zone(self) -> str:
         """The zone of the session."""
-        return session_zone(self._spark)
+        return session_zone(self.spark)
 
     @cached_property
     def _is_usual(self) -> bool:
