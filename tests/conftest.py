@@ -36,6 +36,7 @@ _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
 _ELSEWHERE = (
     "spark/test_kill.py",
     "spark/test_cluster.py",
+    "spark/test_connect.py",
     "spark/test_store.py",
     "spark/test_lateness.py",
     "spark/test_user_aggregates.py",

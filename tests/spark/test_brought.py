@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, window
 
-from support.brought import batch_jobs, streaming_jobs, write_bids
+from support.brought import INTERPRETED, batch_jobs, streaming_jobs, write_bids
 from windloom import Loom, WindloomError
 from windloom.spark.verify.written import verify_frame
 
@@ -23,15 +23,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Let Spark interpret its plans: to compile each of many small ones takes longer than to run it."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {name: spark.conf.get(name) for name in settings}
+    """Let Spark interpret its plans."""
+    before = {name: spark.conf.get(name) for name in INTERPRETED}
     try:
-        for name, value in settings.items():
+        for name, value in INTERPRETED.items():
             spark.conf.set(name, value)
         yield
     finally:

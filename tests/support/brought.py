@@ -9,6 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, expr, lit, session_window, window
 
+#: Settings with which Spark interprets plans: to compile each of many small ones takes longer than to run it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
 Job = Callable[[DataFrame], DataFrame]
 
 

@@ -9,10 +9,10 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from support.brought import batch_jobs, streaming_jobs, write_bids
+from support.brought import INTERPRETED, batch_jobs, streaming_jobs, write_bids
 from windloom import Loom, WindloomError
 
 
@@ -20,11 +20,13 @@ def main(folder: Path) -> None:
     spark = (
         SparkSession.builder.remote("local[2]")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.shuffle.partitions", "1")
         .getOrCreate()
     )
     try:
-        path = write_bids(spark, folder)
+        path = write_bids(spark, folder, rows=600)
+        for name, value in INTERPRETED.items():
+            spark.conf.set(name, value)
         bids = spark.read.parquet(path)
         live = spark.readStream.schema(bids.schema).parquet(path)
         frames = {name: job(bids) for name, job in batch_jobs().items()}
@@ -57,8 +59,8 @@ def main(folder: Path) -> None:
         spark.stop()
 
 
-def _columns(frame: object) -> list[tuple[str, str, bool]]:
-    return [(field.name, field.dataType.simpleString(), field.nullable) for field in frame.schema.fields]  # type: ignore[attr-defined]
+def _columns(frame: DataFrame) -> list[tuple[str, str, bool]]:
+    return [(field.name, field.dataType.simpleString(), field.nullable) for field in frame.schema.fields]
 
 
 if __name__ == "__main__":
