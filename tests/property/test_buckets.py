@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.buckets import facts_of, run_in_buckets
+from support.catalogs import ROWS, catalogs, growing_catalogs, make_query
+from support.compare import assert_equal_rows
 from support.drawing import examples
 from support.round_streams import KINDS, check_rounds, drawn_rounds
-from support.rounds import Round
+from support.rounds import Round, run_rounds
+from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 from windloom.operator import segments
 from windloom.optimizer.stages import PlanOptions
+from windloom.state.cells import Cells
 
 
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows of a few ticks are divided into stretches too, and a few segments are compacted."""
-    monkeypatch.setattr(segments, "TICKS_PER_SECOND", 2)
+    """Windows of a few ticks are divided into stretches too; two segments are compacted, or have a summary."""
+    monkeypatch.setattr(segments, "SLICES", 1)
     monkeypatch.setattr(segments, "COMPACTED", 2)
+    monkeypatch.setattr(segments, "FAN_OUT", 2)
+    monkeypatch.setattr(segments, "READ_AGAIN", 1)
 
 
 @KINDS
@@ -43,3 +52,68 @@ def test_nothing_is_left_when_every_window_is_closed(data: st.DataObject, bucket
     last = Round([{"tick": 10**6, "k": "a", "i": 0, "b": True}], TICK_MAX, rounds[-1].queries)
     _, stores = run_in_buckets([*rounds, last], PlanOptions(intake="woven"), buckets)
     assert all(set(store.blobs) == {"head", "plan"} for store in stores)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    catalog=st.one_of(catalogs(3), growing_catalogs()),
+    rows=ROWS,
+    cuts=st.lists(st.integers(0, 25), max_size=12),
+    behind=st.integers(0, 12),
+    buckets=st.integers(1, 3),
+)
+def test_every_aggregate_is_answered_from_segments_and_summaries_as_from_cells(
+    catalog: list[Query], rows: list[dict[str, Any]], cuts: list[int], behind: int, buckets: int
+) -> None:
+    assume(not any(isinstance(query.window, SessionWindow) for query in catalog))
+    queries, rounds, largest = {query.name: query for query in catalog}, list[Round](), 0
+    for first, last in pairwise([0, *sorted(cuts), len(rows)]):
+        largest = max([largest, *(row["tick"] for row in rows[first:last])])
+        rounds.append(Round(rows[first:last], largest - behind, queries))
+    rounds.append(Round([], TICK_MAX, queries))
+    options = PlanOptions(intake="woven")
+    in_buckets, plain = run_in_buckets(rounds, options, buckets)[0], run_rounds(rounds, options)
+    for ours, theirs in zip(in_buckets.lives, plain.lives, strict=True):
+        for number in range(len(rounds)):
+            assert_equal_rows(ours.query, rows, theirs.reported[number], ours.reported[number])
+    assert in_buckets.late == plain.late
+
+
+@pytest.mark.parametrize("late", [0, 7])
+def test_a_window_that_closes_reads_summaries_of_what_lies_wholly_in_it(
+    late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # stretches as they are
+    window, groups = TimeWindow(512, 1), "abcd"
+    counted = [
+        Aggregate("count"),
+        Aggregate("sum", Expression.of_column("i")),
+        Aggregate("max", Expression.of_column("i")),
+    ]
+    query = make_query("q", window, counted, ("k",))
+    rounds = []
+    for number in range(300):
+        rows = [{"tick": 4 * number + i, "k": group, "i": number, "b": True} for i in range(4) for group in groups]
+        if late and number > 200:
+            rows += [{"tick": 4 * number - 40 * late, "k": "b", "i": 1, "b": True}]
+        rounds.append(Round(rows, 4 * number + 4, {"q": query}))
+    read: list[int] = []
+    since = segments.BucketSegments.since
+
+    def counting(*arguments: Any) -> Cells | None:
+        cells = since(*arguments)
+        read.append(0 if cells is None else len(cells))
+        return cells
+
+    monkeypatch.setattr(segments.BucketSegments, "since", counting)
+    run, _ = run_in_buckets(rounds, PlanOptions(intake="woven"), 1)
+    arrived = [row for round_ in rounds for row in round_.rows]
+    wanted = []
+    for end in range(rounds[-2].watermark + 1, rounds[-1].watermark + 1):
+        for group in groups:
+            held = [row["i"] for row in arrived if end - 512 <= row["tick"] < end and row["k"] == group]
+            edges = {"window_start": end - 512, "window_end": end}
+            wanted.append({**edges, "k": group, "o0": len(held), "o1": sum(held), "o2": max(held)})
+    assert_equal_rows(query, arrived, wanted, run.lives[0].reported[len(rounds) - 1])
+    # A window of 512 slices and four groups; the round closes four of them.
+    assert read[-1] < 512 * len(groups) // 6

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,10 +22,10 @@ from windloom.answers.blocks import Block
 from windloom.checkpoint.frames import frame_bytes, read_frame
 from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import TimeWindow, Window
 from windloom.operator.parts import Part
-from windloom.operator.segments import BucketSegments, Catalogue, Segment, SegmentStore
+from windloom.operator.segments import BucketSegments, Catalogue, Closing, Segment, SegmentStore, stretch_ticks
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds.lateness import LateCount, Lateness, before_round, count_late
@@ -118,10 +118,11 @@ def step_bucket(
     smallest = {name: seen.first for name, seen in part.ticks.items() if seen.first is not None}
     given = frontiers(facts, largest, smallest)
     advanced = moved(facts, given, plan)
-    closing = _closing(plan, facts, advanced, intervals_of(facts, given, plan))
+    intervals = intervals_of(facts, given, plan)
+    closing = _closing(plan, intervals)
     loaded: dict[int, Cells] = {}
     for number, tick in closing.items():
-        cells = segments.since(number, tick)
+        cells = segments.since(number, tick, _windows(plan, plan.sets[number], intervals, advanced))
         if cells is not None:
             loaded[number] = cells
     fresh = {number: cells for number, cells in part.cells.items() if number in closing}
@@ -168,7 +169,7 @@ def _first_start(partial_set: PartialSet, coverage: CellCoverage, first: int) ->
     return min(int(edges.last_edge(np.array([first], np.int64))[0]) for edges in slicings)
 
 
-def _closing(plan: Plan, before: State, after: State, intervals: Intervals) -> dict[int, int]:
+def _closing(plan: Plan, intervals: Intervals) -> dict[int, int]:
     """Return the sets that are read in a round, each with the tick from which its cells are needed.
 
     These are the sets with a window that closes, and those whose cells are folded in every round.
@@ -187,6 +188,34 @@ def _closing(plan: Plan, before: State, after: State, intervals: Intervals) -> d
             earliest = min(ticks)
             closing[partial_set.number] = TICK_MIN if earliest <= TICK_MIN + extent else earliest - extent + 1
     return closing
+
+
+#: If more windows of a set close in a round, few cells lie on the same side of all their edges.
+_MOST_WINDOWS = 1 << 10
+
+
+def _windows(plan: Plan, partial_set: PartialSet, intervals: Intervals, after: State) -> Closing | None:
+    """Return the windows of a set that close; None if there are too many, or some do not slide over time."""
+    starts, ends, slides = list[int](), list[int](), list[int]()
+    for member in partial_set.queries:
+        window = member.query.window
+        if not isinstance(window, TimeWindow) or member.name not in intervals:  # sides close with their joins
+            return None
+        begin, until = intervals[member.name]
+        if begin >= until:
+            continue
+        slide, residue = window.slide_ticks, window.end_ticks
+        if begin == TICK_MIN or until == TICK_MAX or (until - begin) // slide > _MOST_WINDOWS:
+            return None
+        first_end = begin - (begin - residue) % slide + slide
+        own = range(first_end, until + 1, slide)
+        ends += own
+        starts += [end - window.range_ticks for end in own]
+        slides += [slide] * len(own)
+    if not starts or len(starts) > _MOST_WINDOWS:
+        return None
+    sealed = after.closed_of(partial_set)
+    return Closing(sealed, np.array(starts, np.int64), np.array(ends, np.int64), np.array(slides, np.int64))
 
 
 def _ends_between(window: Window, after: int, until: int) -> bool:
@@ -226,7 +255,10 @@ def _read_head(planned: OperatorPlan, store: SegmentStore) -> tuple[State, Bucke
         return State(), BucketSegments(store, planned.plan, {}, 0), True
     frame = read_frame("head", "the state of a bucket", blob, _DAMAGED)
     facts, body = decode(bytes(frame.blobs["facts"])), frame.body
-    catalogue = {int(number): tuple(Segment(*each) for each in segments) for number, segments in body["sets"].items()}
+    catalogue = {
+        int(number): tuple(Segment(*each[:7], tuple(each[7])) for each in segments)
+        for number, segments in body["sets"].items()
+    }
     if body["plan"] == planned.key:
         return facts, BucketSegments(store, planned.plan, catalogue, body["next"]), False
     written = store.get(PLAN)
@@ -254,6 +286,7 @@ def _carried(
         if each.identity in known
         and known[each.identity].edges == each.edges
         and known[each.identity].components == each.components
+        and stretch_ticks(known[each.identity]) == stretch_ticks(each)
     }
     stay = {alike[number]: segments for number, segments in catalogue.items() if number in alike}
     held_before = BucketSegments(store, old, catalogue, next_number)
@@ -271,10 +304,7 @@ def _carried(
 def _write_head(
     planned: OperatorPlan, store: SegmentStore, facts: State, segments: BucketSegments, *, writes_plan: bool
 ) -> None:
-    sets = {
-        str(number): [[each.name, each.stretch, each.first, each.last, each.cells, each.size] for each in held]
-        for number, held in segments.catalogue.items()
-    }
+    sets = {str(number): [list(astuple(each)) for each in held] for number, held in segments.catalogue.items()}
     body = {"plan": planned.key, "next": segments.next_number, "sets": sets}
     store.put(HEAD, frame_bytes("head", body, {"facts": encode(facts)}))
     if writes_plan:
