@@ -1,4 +1,7 @@
-"""`python -m bench [NAME …]`: run workloads, each in a process of its own, print them against their bars, keep JSON."""
+"""`python -m bench [NAME …]`: run workloads, each in a process of its own, print them against their bars, keep JSON.
+
+`python -m bench profile NAME …` runs them in this process, and prints where their time goes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from inspect import signature
 from pathlib import Path
 
@@ -31,11 +35,20 @@ def main() -> int:
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     known = workloads()
+    is_profile = arguments.names[:1] == ["profile"]
+    if is_profile:
+        del arguments.names[0]
     chosen = {asked: meant_by(asked, known) for asked in arguments.names}
     unknown = [asked for asked, found in chosen.items() if not found]
     if unknown:
         parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(known)}")
     names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(known)
+    if is_profile:
+        from bench.profile import profile
+
+        for name in names if arguments.names else parser.error("profile needs the NAME of a workload"):
+            profile(name, partial(run, known[name], arguments.repeats, arguments.events))
+        return 0
     if arguments.in_process:
         from bench.clocks import rounds_by
 

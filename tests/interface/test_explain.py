@@ -70,6 +70,16 @@ def test_what_is_predicted_is_told_in_seconds_only(refused: Refused, desk: Path,
     assert "in seconds" in refused("explain", desk / "desk.cql", "--cost", "paper", *other).replace("predicted ", "")
 
 
+def test_a_catalog_is_run_to_show_where_its_time_goes(windloom: Command, refused: Refused, desk: Path) -> None:
+    data = ("--stream", f"trades={desk / 'trades.csv'}")
+    told = windloom("explain", desk / "desk.cql", *data, "--analyze")
+    assert told.out.startswith("Run of 3 queries: ")
+    found = json.loads(windloom("explain", desk / "desk.cql", *data, "--analyze", "--json").out)
+    assert {part["tuples"] for part in found["answers"]} == {30}
+    assert "one thing" in refused("explain", desk / "desk.cql", *data, "--analyze", "--sharing")
+    assert "no data" in refused("explain", desk / "desk.cql", "--analyze")
+
+
 def test_the_choices_of_the_plan_are_respected(windloom: Command, desk: Path) -> None:
     chosen = ("--strategy", "shared", "--slicing", "panes", "--technique", "recalculate", "--json")
     plan = json.loads(windloom("explain", desk / "desk.cql", *chosen).out)

@@ -109,6 +109,20 @@ def test_the_figures_of_a_run(frame: DataFrame) -> None:
     assert json.loads(json.dumps(stats.as_dict()))["events"] == len(ROWS)
 
 
+def test_a_run_shows_where_its_time_went(frame: DataFrame) -> None:
+    loom = woven(frame, n="SELECT count(*) AS n …", few="SELECT count(*) AS n … WHERE volume <= 4 GROUP BY symbol")
+    results = loom.run()
+    found = json.loads(results.analyze("json"))
+    assert found["seconds"] == pytest.approx(sum(each["seconds"] for each in found["stages"]))
+    assert {"plan", "partials", "step", "answers"} <= {each["stage"] for each in found["stages"]}
+    assert sum(each["cells"] for each in found["answers"]) == results.stats.partials
+    assert {name for each in found["answers"] for name in each["queries"]} == {"n", "few"}
+    assert all(each["seconds"] > 0 for each in found["answers"])
+    assert results.analyze().startswith("Run of 2 queries: ")
+    with pytest.raises(WindloomError, match="unknown format 'svg'"):
+        results.analyze("svg")
+
+
 def test_results_are_a_mapping(frame: DataFrame) -> None:
     loom = woven(frame, b="SELECT count(*) AS n …", a="SELECT max(price) AS m …")
     results = loom.run()

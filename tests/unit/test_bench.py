@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from bench import compare
 from bench.kernels.__main__ import bars, bench
 from bench.measure import Outcome
+from bench.profile import recorded
 from click.testing import CliRunner
 
+from windloom.engine.loop import CompletedRound, RoundLoop
 from windloom.errors import WindloomError
 
 
@@ -56,3 +60,18 @@ def test_revisions_are_compared_by_seconds_where_the_figure_is_relative_to_windl
     }
     monkeypatch.setattr(compare, "measured", lambda name, place, repeats: told[place])
     assert compare.slowdown(name, there, here, turns=3, repeats=1) == slower
+
+
+def test_a_profile_has_planning_the_stages_of_a_round_and_finished_answers_of_its_later_runs() -> None:
+    with recorded() as recorder:
+        recorder.timed("plan", lambda: None, ahead=True)
+        for seconds in (9.0, 2.0, 3.0, 4.0):
+            done = SimpleNamespace(progress=SimpleNamespace(seconds={"answers": seconds}), processor={"answers": 1.0})
+            loop = SimpleNamespace(plan=SimpleNamespace(queries=["a", "b"]))
+            assert recorder.ran(cast("RoundLoop", loop), lambda done=done: cast("CompletedRound", done)) is done
+            recorder.timed("finish", lambda: None)
+    lines = [line.split() for line in recorder.lines()]
+    assert " ".join(lines[0]) == "2 queries; medians of the last 2 of 4 runs or rounds"
+    stages = {line[0]: line[1:3] for line in lines[2:]}
+    assert stages["answers"] == ["3.500", "1.000"]
+    assert set(stages) == {"answers", "(Spark)", "finish", "all"}

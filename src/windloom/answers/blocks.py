@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -184,10 +184,14 @@ class Timer:
 
 
 class Stopwatch:
-    """The seconds of each stage of a round, and the seconds since it has begun."""
+    """The seconds of each stage of a round, and the seconds since it has begun.
+
+    `processor` are those that all threads of this process have worked; what Spark's JVM works is not among them.
+    """
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self.seconds: dict[str, float] = {}
+        self.processor: dict[str, float] = {}
         self._clock, self._begun = clock, clock()
 
     @property
@@ -196,8 +200,9 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        begun = self._clock()
+        begun, worked = self._clock(), process_time()
         try:
             yield
         finally:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + self._clock() - begun
+            self.processor[stage] = self.processor.get(stage, 0.0) + process_time() - worked

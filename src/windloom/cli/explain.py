@@ -32,6 +32,7 @@ from windloom.errors import WindloomError
 @click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
+@click.option("--analyze", is_flag=True, help="Run the catalog over the data, and show where the time went.")
 @click.option(
     "--checkpoint", default=None, metavar="DIR", help="Plan with what the rounds of a stream observed: its checkpoint."
 )
@@ -62,6 +63,7 @@ def explain(
     query: str | None,
     every: bool,
     sharing: bool,
+    analyze: bool,
     checkpoint: str | None,
     chart: bool,
     parts: int,
@@ -80,7 +82,8 @@ def explain(
 ) -> None:
     """Show what would run for CATALOG: streams, slices, trees, queries, and what they share.
 
-    No data is needed. Spark is started only if it alone knows the type of some expression.
+    No data is needed, unless --analyze runs the catalog. Otherwise Spark is started only if it alone knows the type of
+    some expression.
     """
     form = "json" if as_json else form
     source_of = click.get_current_context().get_parameter_source
@@ -114,6 +117,14 @@ def explain(
             objective=read_objective(objective),
             **options,
         )
+    elif analyze:
+        if query is not None or sharing or cost != "seconds" or added is not None or form == "svg":
+            raise WindloomError(
+                "--analyze shows one thing only",
+                "where the time of a run went",
+                "leave --query, --sharing, --cost, --what-if and svg out",
+            )
+        text = loom.run(**options).analyze(form).rstrip("\n")
     elif added is not None:
         if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
+from windloom.answers.blocks import Stopwatch
 from windloom.checkpoint.journal import NoJournal
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.recovery import RecoveredState
@@ -22,6 +24,7 @@ from windloom.engine.relation_versions import Relations
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.round import RoundTuples
 from windloom.engine.row_queries import RowQueries
+from windloom.explain.analysis import MeasuredRun
 from windloom.plan.plan import Plan
 from windloom.sinks.memory import HeldAnswers
 from windloom.sinks.parquet import ParquetStore
@@ -52,10 +55,13 @@ def run_batch(
     shards: int | None,
     untimed: str,
     out: Path | None,
-    planning_seconds: float,
+    watch: Stopwatch,
     progress: Callable[[str], None],
 ) -> Results:
-    """Answer all queries of a plan: on the driver or, if that is asked for or the driver is too small, on executors."""
+    """Answer all queries of a plan: on the driver or, if that is asked for or the driver is too small, on executors.
+
+    `watch` has measured how long planning has taken.
+    """
     check_placement(placement, shards)
     check_untimed(untimed)
     left_out = Untimed({stream.name: stream for stream in plan.streams}, untimed == "skip")
@@ -66,7 +72,7 @@ def run_batch(
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
-        batch = _Batch(spark, plan, relations, tables, store, left_out, planning_seconds, progress)
+        batch = _Batch(spark, plan, relations, tables, store, left_out, watch, progress)
         whole = RoundTuples(frames, ends=True)
         if placement != "executors":
             progress("taking in tuples")
@@ -119,7 +125,7 @@ class _Batch:
     tables: AnswerTables
     store: ParquetStore | None
     untimed: Untimed
-    planning_seconds: float
+    watch: Stopwatch
     progress: Callable[[str], None]
     held: HeldAnswers = field(default_factory=HeldAnswers)
 
@@ -169,6 +175,16 @@ class _Batch:
 
     def _with_facts(self, results: Results, done: CompletedRound) -> Results:
         results.observed, results.untimed = done.outcome.observed, self._untimed_of(done)
+        counts = done.outcome.counts
+        results.measured = MeasuredRun(
+            os.cpu_count() or 1,
+            {**self.watch.seconds, **done.progress.seconds},
+            {**self.watch.processor, **done.processor},
+            counts.tuples,
+            counts.partials,
+            counts.groups,
+            done.outcome.took,
+        )
         results.relations, results.versions = dict(self.relations.read), done.outcome.state.versions
         return results
 
@@ -203,5 +219,5 @@ class _Batch:
             trees=sum(1 for _ in self.plan.trees),
             strategy=self.plan.strategy,
             placement=done.progress.placement,
-            seconds={"plan": self.planning_seconds, **seconds},
+            seconds={**self.watch.seconds, **seconds},
         )

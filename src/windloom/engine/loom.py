@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from windloom.engine.declare import read_stream, with_urgency
@@ -342,14 +341,15 @@ class Loom:
         Rows without a usable time are in no window, as in Spark: they are left out, counted in `results.stats`, and a
         warning says how many there are. `untimed="stop"` refuses them.
         """
+        from windloom.answers.blocks import Stopwatch
         from windloom.engine.batch import run_batch
 
-        say = progress or (lambda line: None)
-        begun = perf_counter()
+        say, watch = progress or (lambda line: None), Stopwatch()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
-        plan = self._plan(options, reads_files=placement != "executors")
-        frames = self._registry.frames(plan)
+        with watch("plan"):
+            plan = self._plan(options, reads_files=placement != "executors")
+            frames = self._registry.frames(plan)
         results = run_batch(
             self.spark,
             plan,
@@ -360,7 +360,7 @@ class Loom:
             shards=shards,
             untimed=untimed,
             out=None if out is None else Path(out),
-            planning_seconds=perf_counter() - begun,
+            watch=watch,
             progress=say,
         )
         warn_of_untimed(self.streams, results.untimed, stacklevel=2)

@@ -70,11 +70,12 @@ class Listeners:
 
 @dataclass(frozen=True, slots=True)
 class CompletedRound:
-    """A round that is committed; `made` counts its rows before any HAVING."""
+    """A round that is committed; `made` counts its rows before any HAVING, `processor` are its seconds by stage."""
 
     outcome: Outcome
     progress: RoundProgress
     made: int
+    processor: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +314,7 @@ class RoundLoop:
                 self._keep_state(number)
         progress = replace(progress, seconds=dict(watch.seconds))
         self._listeners.done(progress)
-        return CompletedRound(outcome, progress, answers.made)
+        return CompletedRound(outcome, progress, answers.made, dict(watch.processor))
 
     def _is_snapshot_due(self, committed: int) -> bool:
         return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from windloom.answers.blocks import Block
 from windloom.answers.presentation import presented
 from windloom.engine.views import AnswerViews, facts_table
 from windloom.errors import WindloomError, near_names
+from windloom.explain.analysis import MeasuredRun, analysis, analysis_text
 from windloom.model.clauses import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
 from windloom.model.stream import Version
@@ -95,6 +97,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self.plan = plan
         self.stats = stats
         self.observed = RoundObserved()  # used to predict later plans
+        self.measured = MeasuredRun()
         self.untimed: Mapping[str, int] = {}  # by stream, its rows without a usable time
         self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
         self.relations: Mapping[str, DataFrame] = {}  # the rows of these versions
@@ -146,6 +149,17 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
         return self.tables[name].rows(self.rows)
+
+    def analyze(self, format: str = "text") -> str:
+        """Show where the time of the run went; `format` is "text" or "json".
+
+        By stage: seconds, those of the processor, and how much of the cores was idle. By tree: what went in, what came
+        out, and the seconds of its answers.
+        """
+        if format not in ("text", "json"):
+            raise WindloomError(f"unknown format '{format}'", "a run is text or data", "use 'text' or 'json'")
+        found = analysis(self.plan, self.measured)
+        return json.dumps(found, indent=2, ensure_ascii=False) if format == "json" else analysis_text(found)
 
     def _shape(self, name: str) -> int:
         if name not in self._shape_of:
