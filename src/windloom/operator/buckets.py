@@ -256,7 +256,10 @@ def _read_head(planned: OperatorPlan, store: SegmentStore) -> tuple[State, Bucke
     frame = read_frame("head", "the state of a bucket", blob, _DAMAGED)
     facts, body = decode(bytes(frame.blobs["facts"])), frame.body
     catalogue = {
-        int(number): tuple(Segment(*each[:7], tuple(each[7])) for each in segments)
+        int(number): tuple(
+            Segment(name, stretch, first, last, cells, size, level, tuple(covers))
+            for name, stretch, first, last, cells, size, level, covers in segments
+        )
         for number, segments in body["sets"].items()
     }
     if body["plan"] == planned.key:
