@@ -91,7 +91,8 @@ def test_a_query_name_is_taken_once(loom: Loom, tmp_path: Path) -> None:
 
 
 def test_a_stream_name_is_taken_once(loom: Loom, frame: DataFrame, tmp_path: Path) -> None:
-    assert refusal(lambda: loom.stream("trades", frame, time="ts")).message == "stream 'trades' is already registered"
+    given = frame.selectExpr("*", "1 AS more")
+    assert refusal(lambda: loom.stream("trades", given, time="ts")).message == "stream 'trades' is already registered"
     (tmp_path / "c.cql").write_text(STREAM)
     assert "'c.cql' creates it again, at line 1" in refusal(lambda: loom.load(tmp_path / "c.cql")).detail
 

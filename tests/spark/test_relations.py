@@ -62,7 +62,7 @@ def test_names_are_those_of_one_thing(spark: SparkSession) -> None:
     loom, frame = Loom(spark), people(spark, (1, "x", 2))
     loom.relation("person", frame)
     with pytest.raises(WindloomError, match="relation 'person' is already registered"):
-        loom.relation("person", frame)
+        loom.relation("person", frame.selectExpr("*", "1 AS more"))
     with pytest.raises(WindloomError, match="stream 'Person' cannot be registered") as caught:
         loom.stream("Person", frame.selectExpr("*", "current_timestamp() AS ts"), time="ts")
     assert "there is a relation 'person'" in caught.value.detail

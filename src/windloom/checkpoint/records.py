@@ -101,7 +101,9 @@ def identity_of(streams: Mapping[str, Stream], relations: Mapping[str, Relation]
     }
 
 
-def differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+def differences(
+    recorded: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "in the checkpoint"
+) -> Iterator[str]:
     """Yield one sentence for each difference between the identity of a checkpoint and that of the catalog.
 
     A relation that only one of them has is not a difference; it matters only if a query reads it.
@@ -114,27 +116,27 @@ def differences(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> Itera
         if new is None:
             yield f"stream '{name}' of the checkpoint is not in this catalog"
             continue
-        yield from _columns(f"stream '{name}'", old["columns"], new["columns"])
+        yield from _columns(f"stream '{name}'", old["columns"], new["columns"], where)
         if (old["time"], old["time_unit"]) != (new["time"], new["time_unit"]):
             here, there = (
                 each["time"] if each["time_unit"] is None else f"{each['time']} in {each['time_unit']}"
                 for each in (new, old)
             )
-            yield f"stream '{name}': its time is '{here}' here and '{there}' in the checkpoint"
+            yield f"stream '{name}': its time is '{here}' here and '{there}' {where}"
         if old["delay_ticks"] != new["delay_ticks"]:
             here, there = (format_duration(stream["delay_ticks"]) for stream in (new, old))
-            yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
+            yield f"stream '{name}': its delay is {here} here and {there} {where}"
     for name in recorded["relations"].keys() & wanted["relations"].keys():
         old, new = recorded["relations"][name], wanted["relations"][name]
-        yield from _columns(f"relation '{name}'", old["columns"], new["columns"])
+        yield from _columns(f"relation '{name}'", old["columns"], new["columns"], where)
         if old["retroactive"] != new["retroactive"]:
             here, there = ("retroactive" if relation["retroactive"] else "not retroactive" for relation in (new, old))
-            yield f"relation '{name}' is {here} here and {there} in the checkpoint"
+            yield f"relation '{name}' is {here} here and {there} {where}"
 
 
-def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str], where: str) -> Iterator[str]:
     for column in dict.fromkeys([*old, *new]):
         here, there = new.get(column), old.get(column)
         if here != there:
-            known = f"{here or 'missing'} here and {there or 'missing'} in the checkpoint"
+            known = f"{here or 'missing'} here and {there or 'missing'} {where}"
             yield f"{source}: column '{column}' is {known}"

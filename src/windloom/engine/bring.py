@@ -60,6 +60,11 @@ class LeafStreams:
             name, time, written.window.time, delay, leaf.selectExpr("*", f"{written.window.time} AS {time}")
         )
 
+    def forget(self, name: str) -> None:
+        """Forget what a stream reads, which is dropped or gets other data."""
+        self._times.pop(name, None)
+        self._leaves.pop(name, None)
+
     def remember(self, brought: BroughtStream, written: WrittenQuery) -> None:
         """Keep what a new stream reads, if its time is computed."""
         if written.window.column is None:

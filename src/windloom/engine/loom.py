@@ -11,8 +11,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from windloom.engine.declare import read_stream, with_urgency
 from windloom.engine.registry import Registry
@@ -71,6 +73,7 @@ class Loom:
         self._last: Results | None = None
         self._learned = ObservedData()
         self._tables: dict[str, WideTable] = {}
+        self._handles: WeakSet[Handle] = WeakSet()
 
     @classmethod
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
@@ -91,20 +94,31 @@ class Loom:
         delay: str | timedelta | None = None,
         unit: str | None = None,
         rate: float | None = None,
+        *,
+        replace: bool = False,
     ) -> Stream:
         """Register a DataFrame as a stream, or the path of a file or directory that is to be read as one.
 
         `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` is how late
         tuples may come, `rate` how many come per second; the plan uses both. Settings of the stream in a loaded catalog
         apply unless they are given here, and so do the column and the delay of `df.withWatermark`.
+
+        Registered again, as when a cell of a notebook runs twice, the stream is read from the new DataFrame. Other
+        columns or settings are an error, unless `replace` is True.
         """
         df = read_stream(self.spark, name, df, self.streams) if isinstance(df, (str, Path)) else df
-        stream = self._registry.add_stream(name, df, time, delay, unit, rate)
+        self._refuse_while_running(name, replace)
+        stream = self._registry.add_stream(name, df, time, delay, unit, rate, replace=replace)
         self._changed()
         return stream
 
     def relation(
-        self, name: str, given: DataFrame | Callable[[], DataFrame], *, retroactive: bool | None = None
+        self,
+        name: str,
+        given: DataFrame | Callable[[], DataFrame],
+        *,
+        retroactive: bool | None = None,
+        replace: bool = False,
     ) -> Relation:
         """Register a table that queries join with streams: a DataFrame, or a function that returns the current one.
 
@@ -113,16 +127,25 @@ class Loom:
 
         Windows see the version of the round in which they close. With `retroactive=False`, every tuple is joined with
         the version of the round in which it comes in, and later versions do not change it. The setting in a loaded
-        catalog applies unless it is given here.
+        catalog applies unless it is given here. Registered again, it is like a stream that is.
         """
-        relation = self._registry.add_relation(name, given, retroactive)
+        self._refuse_while_running(name, replace)
+        relation = self._registry.add_relation(name, given, retroactive, replace=replace)
         self._changed()
         return relation
 
     def query(
-        self, name: str, asked: str | DataFrame, *, within: str | timedelta | None = None, priority: int | None = None
+        self,
+        name: str,
+        asked: str | DataFrame,
+        *,
+        within: str | timedelta | None = None,
+        priority: int | None = None,
+        replace: bool = False,
     ) -> Query:
         """Register a query. If the text is wrong, raises a WindloomError that shows the line, the column and a fix.
+
+        The same query again is no error; another one of that name is, unless `replace` is True.
 
         A query is a text, or a DataFrame that groups by `window()` or `session_window()`, batch or streaming, which is
         read and not run. What it reads becomes a stream, which is shared by all DataFrames that read the same.
@@ -131,9 +154,10 @@ class Loom:
         where rounds have a budget, a lower priority comes first, then the earliest deadline.
         """
         if isinstance(asked, DataFrame):
-            query = self._registry.add_frame(name, asked, lambda text: with_urgency(name, text, within, priority))
+            urgent = partial(with_urgency, name, within=within, priority=priority)
+            query = self._registry.add_frame(name, asked, urgent, replace=replace)
         else:
-            query = self._registry.add_query(name, with_urgency(name, asked, within, priority))
+            query = self._registry.add_query(name, with_urgency(name, asked, within, priority), replace=replace)
         self._changed()
         return query
 
@@ -148,6 +172,7 @@ class Loom:
         inverse: Callable[..., Any] | None = None,
         properties: Sequence[str] = ("associative", "commutative"),
         argument: str = "double",
+        replace: bool = False,
     ) -> UserDefined:
         """Define an aggregate in Python, for queries to call by its name.
 
@@ -169,7 +194,9 @@ class Loom:
             properties=properties,
             argument=argument,
         )
-        self._registry.add_aggregate(aggregate)
+        self._registry.add_aggregate(aggregate, replace=replace)
+        if replace:
+            self._changed()
         return aggregate
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
@@ -180,12 +207,44 @@ class Loom:
         """
         self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
-    def load(self, path: str | Path, *, queries: bool = True) -> None:
+    def drop(self, name: str) -> None:
+        """Remove the query, stream, relation, aggregate or wide table of this name; what others still read is refused.
+
+        A running stream keeps its queries: `handle.remove` removes one of them.
+        """
+        tables = [table for table, wide in self._tables.items() if name in [query.name for query in wide.queries]]
+        if name in self._tables:
+            del self._tables[name]
+            return
+        if tables:
+            raise WindloomError(
+                f"query '{name}' cannot be dropped",
+                f"the wide table '{tables[0]}' shows its answers",
+                f"drop the table first: loom.drop('{tables[0]}')",
+            )
+        self._refuse_while_running(name, name not in self.queries)
+        self._registry.drop(name)
+        self._changed()
+
+    def _refuse_while_running(self, name: str, changes: bool) -> None:
+        """Refuse to change a source that a running stream of this loom reads."""
+        if changes and name in self._registry.sources and any(handle.is_active for handle in self._handles):
+            raise WindloomError(
+                f"{self._registry.sources[name].title} cannot be changed now",
+                "a stream of this loom is running",
+                "stop it first: handle.stop()",
+            )
+
+    def load(self, path: str | Path, *, queries: bool = True, replace: bool = False) -> None:
         """Register the streams, relations and queries of a catalog; data come from `loom.stream` and `loom.relation`.
 
-        If any statement is wrong, nothing is registered. With `queries=False`, only streams and relations are.
+        If any statement is wrong, nothing is registered. With `queries=False`, only streams and relations are. The same
+        catalog again is no error; with `replace`, what has changed in it replaces what it created before.
         """
-        self._registry.load(path, with_queries=queries)
+        if replace:
+            for name in self._registry.sources:
+                self._refuse_while_running(name, replace)
+        self._registry.load(path, with_queries=queries, replace=replace)
         self._changed()
 
     @property
@@ -511,6 +570,7 @@ class Loom:
             learned=self._learned.estimates.without_rounds(),
             waiting=waiting,
         )
+        self._handles.add(handle)
         for warning in handle.warnings:
             warnings.warn(warning, WindloomWarning, stacklevel=2)
         return handle

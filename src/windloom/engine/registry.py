@@ -1,18 +1,24 @@
-"""The registry of a loom: streams with their data, queries, and the types of their expressions."""
+"""The registry of a loom: streams with their data, queries, and the types of their expressions.
+
+The module is long because what is registered depends on each other: whatever replaces or drops one of them looks here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from windloom.aggregates.registry import FUNCTIONS
+from windloom.checkpoint.records import differences, identity_of
 from windloom.engine.bring import LeafStreams
 from windloom.engine.declare import Given, RelationSource, make_relation, make_stream, refuse_taken_name
 from windloom.engine.type_checks import check_condition, check_join, check_rows
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 from windloom.language.catalog import parse_catalog
 from windloom.language.select import parse_query
 from windloom.language.sql.join_names import expression_type, joined_type
@@ -48,6 +54,7 @@ class Registry:
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
+        self._declared: dict[str, Stream] = {}  # streams and relations as catalogs declare them
         self._files: dict[str, LocalFiles | None] = {}  # the files of streams that were looked at
         self.known_types: dict[ExpressionKey, DataType] = {}  # of all expressions of queries bound or checked
         # Aliases and sources of joins, by the name of the joined relation on which expressions are evaluated.
@@ -66,31 +73,33 @@ class Registry:
         delay: str | timedelta | None,
         unit: str | None,
         rate: float | None,
+        *,
+        replace: bool = False,
     ) -> Stream:
-        if name in self._frames:
-            raise WindloomError(
-                f"stream '{name}' is already registered",
-                f"its columns are {', '.join(self.streams[name].columns)}",
-                "use another name, or a new Loom",
-            )
         refuse_taken_name(name, "stream", self.sources)
-        stream, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
-        self._replace_source(stream)
+        stream, frame = make_stream(name, frame, self._declared.get(name), time, delay, unit, rate)
+        self._take_over(stream, name in self._frames, replace=replace)
         self._frames[name] = frame
+        self._files.pop(name, None)
         return stream
 
-    def add_relation(self, name: str, given: Given, retroactive: bool | None) -> Relation:
-        if name in self._versions:
-            raise WindloomError(
-                f"relation '{name}' is already registered",
-                f"its columns are {', '.join(self.relations[name].columns)}",
-                "use another name, or a new Loom; a relation that changes is given as a function",
-            )
+    def add_relation(self, name: str, given: Given, retroactive: bool | None, *, replace: bool = False) -> Relation:
         refuse_taken_name(name, "relation", self.sources)
-        source = make_relation(name, given, self.relations.get(name), retroactive)
-        self._replace_source(source.relation)
+        declared = self._declared.get(name)
+        source = make_relation(name, given, declared if isinstance(declared, Relation) else None, retroactive)
+        self._take_over(source.relation, name in self._versions, replace=replace)
         self._versions[name] = source
         return source.relation
+
+    def _take_over(self, made: Stream, is_registered: bool, *, replace: bool) -> None:
+        """Register a source; one that is registered stays as it is, unless it is replaced, and may get other data."""
+        before = self.sources.get(made.name)
+        if is_registered and made == before:
+            return
+        if is_registered and not replace and before is not None:
+            facts = list(differences(_identity(before), _identity(made), "where it was registered first"))
+            raise _registered_otherwise(made.title, "; ".join(facts) or "its rate was another one")
+        self._replace_source(made)
 
     @property
     def sources(self) -> dict[str, Stream]:
@@ -116,7 +125,16 @@ class Registry:
             self.relations[name] = made
         else:
             self.streams[name] = made
-        # What was derived from a declaration may not hold for the data.
+        self._forget(name)
+
+    def _forget_data(self, name: str) -> None:
+        self._frames.pop(name, None)
+        self._versions.pop(name, None)
+        self._files.pop(name, None)
+        self._leaves.forget(name)
+
+    def _forget(self, name: str) -> None:
+        """Forget what was derived from a declaration, which may not hold for the data."""
         self._checked = {query for query in self._checked if name not in (*query.streams, *query.relations)}
         stale = {
             name,
@@ -129,49 +147,57 @@ class Registry:
         stale |= {key for key, sources in self._joined.items() if any(source in stale for _, source in sources)}
         self.known_types = {key: kind for key, kind in self.known_types.items() if key.relation not in stale}
 
-    def add_aggregate(self, aggregate: UserDefined) -> None:
+    def add_aggregate(self, aggregate: UserDefined, *, replace: bool = False) -> None:
         """Register an aggregate under its name, which must not be the name of a function."""
         name, taken = aggregate.name, None
-        if name in self.aggregates:
-            taken = "it was defined before"
-        elif name in FUNCTIONS:
+        before = self.aggregates.get(name)
+        if before is not None and before != aggregate and not replace:
+            raise _registered_otherwise(f"aggregate '{name}'", "its functions were others")
+        if name in FUNCTIONS:
             taken = f"{name}() is an aggregate of windloom"
         elif why_refused(name, 1) is not None or self._session().catalog.functionExists(name):
             taken = f"{name}() is a function of Spark SQL"
         if taken is not None:
             raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
-        self.aggregates[name] = aggregate
+        own = {**self.aggregates, name: aggregate}
+        if before is not None and before != aggregate:
+            self.queries = {key: parse_query(key, each.text, self.sources, own) for key, each in self.queries.items()}
+        self.aggregates = own
 
-    def add_query(self, name: str, text: str) -> Query:
-        if name in self.queries:
-            raise _registered_twice(self.queries[name])
-        query = self._named(name, text)
+    def add_query(self, name: str, text: str, *, replace: bool = False) -> Query:
+        query, before = self._named(name, text), self.queries.get(name)
+        if before is not None and _means_the_same(query, before):
+            return before
+        if before is not None and not replace:
+            raise _registered_otherwise(f"query '{name}'", " ".join(before.text.split()))
         if self._has_data(query):
             self._check(query)
         self.queries[name] = query
         return query
 
-    def add_frame(self, name: str, frame: DataFrame, urgent: Callable[[str], str]) -> Query:
+    def add_frame(self, name: str, frame: DataFrame, urgent: Callable[[str], str], *, replace: bool = False) -> Query:
         """Register the query that a DataFrame stands for, and a stream for its leaf; `urgent` adds urgency to a text.
 
         What is below the window becomes a part of the query where the language has it. Otherwise Spark computes it
         before tuples are read, and then the DataFrames that read the same do not share that reading.
         """
         try:
-            return self._add_written(name, frame, urgent, deep=True)
+            return self._add_written(name, frame, urgent, deep=True, replace=replace)
         except WindloomError as error:
             try:
-                return self._add_written(name, frame, urgent, deep=False)
+                return self._add_written(name, frame, urgent, deep=False, replace=replace)
             except WindloomError:
                 raise error from None
 
-    def _add_written(self, name: str, frame: DataFrame, urgent: Callable[[str], str], *, deep: bool) -> Query:
+    def _add_written(
+        self, name: str, frame: DataFrame, urgent: Callable[[str], str], *, deep: bool, replace: bool
+    ) -> Query:
         written = read_frame(name, frame, self._session(), self._frames.values(), deep=deep)
         brought = self._leaves.stream_of(written, self.streams, self._frames, list(self.sources))
         if brought.frame is not None:
             self.add_stream(brought.name, brought.frame, brought.time, brought.delay, None, None)
         try:
-            query = self.add_query(name, urgent(written.text(brought.name, brought.time)))
+            query = self.add_query(name, urgent(written.text(brought.name, brought.time)), replace=replace)
         except WindloomError:
             if brought.frame is not None:
                 del self.streams[brought.name], self._frames[brought.name]
@@ -187,6 +213,35 @@ class Registry:
         """The schemas of the queries that were given as DataFrames."""
         return {name: frame.schema for name, frame in self.asked.items()}
 
+    def drop(self, name: str) -> None:
+        """Remove the query, stream, relation or aggregate of this name; of a query, only the query, if it has both."""
+        if name in self.queries:
+            del self.queries[name]
+            self.asked.pop(name, None)
+            return
+        if name in self.sources:
+            readers = [query.name for query in self.queries.values() if name in (*query.streams, *query.relations)]
+            if readers:
+                raise _still_read(self.sources[name].title, readers)
+            self.streams.pop(name, None)
+            self.relations.pop(name, None)
+            self._declared.pop(name, None)
+            self._forget_data(name)
+            self._forget(name)
+            return
+        if name in self.aggregates:
+            own = (query for query in self.queries.values() if any(each.own for each in query.aggregates))
+            readers = [query.name for query in own if name in [each.own.name for each in query.aggregates if each.own]]
+            if readers:
+                raise _still_read(f"aggregate '{name}'", readers)
+            del self.aggregates[name]
+            return
+        raise WindloomError(
+            f"there is no '{name}' to drop",
+            "queries, streams, relations and aggregates are dropped by their names",
+            near_names(name, [*self.queries, *self.sources, *self.aggregates]),
+        )
+
     def bind(self, name: str, text: str) -> Query:
         """Return the query of a text on the registered streams, checked; it is not registered."""
         query = self._named(name, text)
@@ -199,7 +254,7 @@ class Registry:
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
         return parse_query(name, text, self.sources, self.aggregates)
 
-    def load(self, path: str | Path, with_queries: bool = True) -> None:
+    def load(self, path: str | Path, *, with_queries: bool = True, replace: bool = False) -> None:
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -209,27 +264,44 @@ class Registry:
             ) from None
         catalog = parse_catalog(text, source=file.name)
         streams, relations, queries = dict(self.streams), dict(self.relations), dict(self.queries)
+        declarations: dict[str, Stream] = {}
         for declared in (*catalog.streams, *catalog.relations):
             source = declared.stream
             known = {**streams, **relations}
             # FROM compares names without case.
             before = next((each for name, each in known.items() if name.lower() == source.name.lower()), None)
-            if before is not None:
+            if self._declared.get(source.name) == source:
+                continue  # loaded before; its data may be registered by now
+            is_other = before is None or (before.name, before.is_relation) != (source.name, source.is_relation)
+            if before is not None and (is_other or not replace):
                 again = "it again" if before.name == source.name else f"'{source.name}', which is the same name"
+                again = "it otherwise" if source.name in self._declared else again
                 raise WindloomError(
                     f"{before.title} is already registered",
                     f"'{file.name}' creates {again}, at line {declared.line}",
-                    "load a catalog once, and before its data is registered",
+                    "load the catalog before its data is registered; replace=True replaces what it creates",
                 )
+            declarations[source.name] = source
             if isinstance(source, Relation):
                 relations[source.name] = source
             else:
                 streams[source.name] = source
         for entry in catalog.queries if with_queries else ():
-            if entry.name in queries:
-                raise _registered_twice(queries[entry.name])
-            queries[entry.name] = entry.parse({**streams, **relations}, self.aggregates)
+            query, known_query = entry.parse({**streams, **relations}, self.aggregates), queries.get(entry.name)
+            if known_query is not None and _means_the_same(query, known_query):
+                continue
+            if known_query is not None and not replace:
+                raise _registered_otherwise(f"query '{entry.name}'", " ".join(known_query.text.split()))
+            queries[entry.name] = query
+        for name in declarations.keys() & self.sources.keys():
+            known = {**streams, **relations}
+            readers = (key for key, each in queries.items() if name in (*each.streams, *each.relations))
+            queries |= {key: parse_query(key, queries[key].text, known, self.aggregates) for key in readers}
         self.streams, self.relations, self.queries = streams, relations, queries
+        for name in declarations:
+            self._forget_data(name)
+            self._forget(name)
+        self._declared |= declarations
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
         """Return the data of every stream the plan reads; raise for streams without data and streams that never end."""
@@ -415,10 +487,31 @@ def _no_data(stream: str) -> WindloomError:
     )
 
 
-def _registered_twice(first: Query) -> WindloomError:
-    return WindloomError(
-        f"query '{first.name}' is already registered", " ".join(first.text.split()), "give one of them another name"
+def _means_the_same(query: Query, other: Query) -> bool:
+    """Return whether two queries differ only in how they are written."""
+    return replace(query, text=other.text) == other
+
+
+def _identity(source: Stream) -> dict[str, Any]:
+    return (
+        identity_of({}, {source.name: source})
+        if isinstance(source, Relation)
+        else identity_of({source.name: source}, {})
     )
+
+
+def _registered_otherwise(title: str, before: str) -> WindloomError:
+    return WindloomError(
+        f"{title} is already registered",
+        f"it is another one: {before}",
+        "replace=True replaces it; or give this one another name",
+    )
+
+
+def _still_read(title: str, queries: Sequence[str]) -> WindloomError:
+    shown = ", ".join(f"'{name}'" for name in queries[:5])
+    shown += f" and {len(queries) - 5} more" if len(queries) > 5 else ""
+    return WindloomError(f"{title} cannot be dropped", f"queries read it: {shown}", "drop these first: loom.drop(name)")
 
 
 def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tuple[list[DataType], list[DataType]]:

@@ -49,7 +49,8 @@ def user_family(own: UserDefined) -> Family:
 
 @cache
 def _made(own: UserDefined) -> Family:
-    columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
+    # Numba tells classes apart by their names: without the digest, another definition of that name would run this code.
+    columns: Any = namedtuple(f"{own.name}_{own.digest}", [name for name, _ in own.fields])  # type: ignore[misc]
     NEVER_KEPT.add(columns)
     kinds = tuple(number_kind(kind) for _, kind in own.fields)
     inside, value_class = _inside(columns, kinds), own.value_class

@@ -116,8 +116,9 @@ def test_catalogs_add_up_while_their_names_differ(loom: Loom, tmp_path: Path) ->
     loom.load(put(tmp_path, f"CREATE QUERY a AS SELECT count(*) {WINDOW};"))
     loom.load(put(tmp_path, STREAM.replace("trades", "quotes")))
     assert (list(loom.streams), list(loom.queries)) == (["trades", "quotes"], ["a"])
+    loom.load(put(tmp_path, STREAM.replace("trades", "quotes")))  # the same again
     with pytest.raises(WindloomError, match="stream 'quotes' is already registered"):
-        loom.load(put(tmp_path, STREAM.replace("trades", "quotes")))
+        loom.load(put(tmp_path, STREAM.replace("trades", "quotes").replace("10 seconds", "11 seconds")))
 
 
 @pytest.mark.parametrize("name", ["", None, 7])
