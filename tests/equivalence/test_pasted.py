@@ -1,11 +1,13 @@
 """Texts that people have written for other systems are answered as they stand: same columns, same rows.
 
-`pasted/*.sql` hold the texts, all over the trades of `pasted/trades.csv`. Those for Spark are run by Spark itself.
+`pasted/*.sql` hold the texts, all over the trades of `pasted/trades.csv`. Those for Spark are run by Spark itself;
+those for other systems have their rows below them.
 """
 
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +63,46 @@ def test_texts_for_spark_are_answered_with_sparks_columns_and_rows_as_texts_and_
 def in_order(table: Any, text: str) -> list[tuple[Any, ...]]:
     """The rows of a text, as they come if it orders them."""
     return rows_of(table) if "ORDER BY" in text else sorted(rows_of(table), key=repr)
+
+
+def test_texts_for_flink_risingwave_and_duckdb_give_the_rows_written_below_them(
+    spark: SparkSession, frame: DataFrame
+) -> None:
+    written = {name: texts(f"{name}.sql") for name in ("flink", "risingwave", "duckdb")}
+    assert len(written["flink"]) >= 30
+    assert min(map(len, written.values())) >= 15
+    blocks = {f"{name}{number}": block for name in written for number, block in enumerate(written[name])}
+    loom = Loom(spark)
+    loom.stream("trades", frame, time="ts")
+    for name, block in blocks.items():
+        loom.query(name, _text_and_rows(block)[0])
+    results = loom.run()
+    for name, block in blocks.items():
+        text, expected = _text_and_rows(block)
+        assert expected, text
+        found = [" | ".join(map(_shown, row)) for row in zip(*results.arrow(name).to_pydict().values(), strict=True)]
+        assert (found if "ORDER BY" in text else sorted(found)) == expected, text
+
+
+def _text_and_rows(block: str) -> tuple[str, list[str]]:
+    """A text, and the rows below it: the lines that begin with `-- ` after it."""
+    lines = block.split("\n")
+    count = next((count for count, line in enumerate(reversed(lines)) if not line.startswith("-- ")), 0)
+    return "\n".join(lines[: len(lines) - count]), [line[3:] for line in lines[len(lines) - count :]]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.9g}"
+        case datetime():
+            fraction = f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
+            return f"{value:%Y-%m-%d %H:%M:%S}{fraction}"
+    return str(value)
 
 
 def types_of(frame: DataFrame) -> list[tuple[str, str]]:

@@ -82,6 +82,7 @@ def test_the_alias_may_stand_on_either_side_of_the_bracket(read: Read, clause: s
     [
         ("window(ts, '1 hour', '10 minutes')", window("1 hour", "10 minutes")),
         ("window(ts, '10 minutes')", window("10 minutes")),
+        ("window(ts, '10 minutes', 60000000)", window("10 minutes", "1 minute")),
         ("window(ts, '1 hour', '10 minutes', '5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
         ("window(ts, '1 hour', '10 minutes', '-5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
         ("WINDOW(trades.TS, INTERVAL '1' HOUR, INTERVAL 10 MINUTES)", window("1 hour", "10 minutes")),

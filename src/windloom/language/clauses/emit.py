@@ -17,6 +17,8 @@ from windloom.model.windows.window import MAX_TICKS
 
 _FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
 _EARLY_FORM = "say how often, in the time of events: EMIT EARLY EVERY 10 seconds"
+#: What RisingWave writes after EMIT for what is our EMIT FINAL.
+_ON_CLOSE = ["ON", "WINDOW", "CLOSE"]
 #: Tokens after which the word EMIT is a name.
 _NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
 
@@ -37,6 +39,8 @@ def cut_emit(tokens: Sequence[Token], source: SourceText) -> tuple[Sequence[Toke
         before, after = query[index - 1], query[index + 1 :]
         is_a_name = is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT)
         is_complete = is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+        if depth == 0 and is_word(query[index], "EMIT") and [each.text.upper() for each in after] == _ON_CLOSE:
+            return tokens[:index], EmitClause(Emission(), Span.of(query[index:]))
         if depth == 0 and is_word(query[index], "EMIT") and not is_a_name and is_complete:
             return tokens[:index], _read(query[index:], source)
     return tokens, None

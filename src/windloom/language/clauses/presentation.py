@@ -10,8 +10,9 @@ from sqlglot import exp
 from windloom.errors import QueryError
 from windloom.language.sql.names import WINDOW_COLUMNS
 from windloom.language.sql.spark_names import spark_name
-from windloom.language.sql.statement import Item, Statement, is_window_call
+from windloom.language.sql.statement import Item, Statement
 from windloom.language.sql.terms import Term
+from windloom.language.sql.window_calls import is_window_call
 from windloom.model import Output
 from windloom.model.clauses import Presentation, ShownColumn, SortKey
 

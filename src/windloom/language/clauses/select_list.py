@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -22,8 +23,10 @@ from windloom.language.clauses.presentation import (
 )
 from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import WINDOW_COLUMNS, AggregateUse, GroupScope, RowScope
-from windloom.language.sql.statement import Item, Statement, is_window_call
+from windloom.language.sql.statement import Item, Statement
+from windloom.language.sql.table_functions import CalledWindow
 from windloom.language.sql.terms import Term
+from windloom.language.sql.window_calls import is_window_call
 from windloom.language.windows.registry import SYNTAXES, syntax_of
 from windloom.language.windows.syntax import Bracket
 from windloom.model import Aggregate, Expression, Grouping, Output, Query, Window
@@ -56,15 +59,26 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     )
     window = None if bracket is None else syntax_of(bracket.tokens).read(bracket)
     groups: list[Group] = []
+    edges: set[str] = set()
     for written in statement.group_by:
+        if statement.called is not None and isinstance(written, exp.Column) and written.name.lower() == "window_time":
+            edges.add("window_time")
+            continue
         node = _meant(written, statement)
-        if not is_window_call(node):
+        edge = statement.window_reference(node)
+        if statement.is_pasted and edge in WINDOW_COLUMNS and not is_window_call(node):
+            if window is None and statement.window_calls:
+                window = read_window_call(statement.window_calls[0], statement)
+            edges.add(edge)
+        elif not is_window_call(node):
             _add(node, written, groups, statement)
         elif window is None:
             window = read_window_call(node, statement)
         else:
             which = "in GROUP BY" if bracket is None else "in the brackets after the stream"
             raise statement.error("a query has one window only", written, f"there is one {which} already")
+    if statement.called is not None:
+        _check_edges(statement, statement.called, edges, groups)
     if window is None:
         stream = statement.stream
         raise statement.source.error(
@@ -79,6 +93,22 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         if read_window_call(call, statement) != window:
             raise statement.error("this is not the window of the query", call, f"the query is over {window}")
     return window, groups
+
+
+def _check_edges(statement: Statement, called: CalledWindow, edges: Collection[str], groups: Sequence[Group]) -> None:
+    """Refuse a table function whose windows are not grouped one by one."""
+    name = called.word.text.upper()
+    wanted = {"window_end", "window_time"} if called.is_cumulative else {*WINDOW_COLUMNS, "window_time"}
+    if not wanted & set(edges):
+        hint = "write GROUP BY window_start, window_end and other columns"
+        raise statement.source.error(f"the query is not grouped by the window of {name}", called.word, hint)
+    grouped = {group.term.column for group in groups}
+    keys = {statement.stream.find_column(key.text) for key in called.keys}
+    if called.is_session and grouped != keys:
+        shown = ", ".join(key.text for key in called.keys) or "nothing"
+        fact = f"its sessions are those of {shown}, and groups have sessions of their own here"
+        hint = "write the same columns after PARTITION BY and in GROUP BY"
+        raise statement.source.error("SESSION and GROUP BY name different columns", called.word, hint, fact)
 
 
 def read_groups(statement: Statement) -> list[Group]:

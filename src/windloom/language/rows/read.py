@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from windloom.language.clauses.select_list import aggregated_query, read_answer, read_groups
 from windloom.language.rows.selection import SelectionReader, is_interval_join, row_windows
 from windloom.language.sql.join_names import JoinNames
-from windloom.language.sql.statement import Statement, is_window_call
+from windloom.language.sql.statement import Statement
 from windloom.language.sql.tokens import (
     CLOSE,
     LITERALS,
@@ -22,6 +22,7 @@ from windloom.language.sql.tokens import (
     is_word,
     without_semicolons,
 )
+from windloom.language.sql.window_calls import is_window_call
 from windloom.model import EnrichedStream, JoinKind, Query, RowQuery, Window
 from windloom.model.rows import Body, Reports, SetKind, SetOperation
 
@@ -213,6 +214,10 @@ class _RowReader:
             hint = "write it after the first SELECT: it is about the rows of the whole query"
             raise self.source.error(f"{select.said.text.upper()} cannot stand here", select.said, hint)
         if asks_rows(statement):
+            if statement.called is not None:
+                name = statement.called.word.text.upper()
+                hint = "group by window_start and window_end; or read rows as FROM trades [TUMBLE 10 minutes]"
+                raise self.source.error(f"{name} reports rows here", statement.called.word, hint)
             order = statement.tree.args.get("order")
             if order is not None:
                 hint = "leave ORDER BY out, and sort the rows where they are read"

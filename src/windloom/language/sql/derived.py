@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 
@@ -16,7 +17,16 @@ from windloom.errors import near_names
 from windloom.language.sql.from_clause import FromClause, check_clauses, cut_from_clause, find_from
 from windloom.language.sql.spark_names import spark_name
 from windloom.language.sql.syntax import parse_select, span_of
-from windloom.language.sql.tokens import SourceText, Span, closing, fold_literals, is_name, without_semicolons
+from windloom.language.sql.tokens import (
+    SourceText,
+    Span,
+    closing,
+    fold_literals,
+    is_name,
+    is_word,
+    replaced,
+    without_semicolons,
+)
 from windloom.model.windows import WINDOW_FUNCTIONS
 
 _ONLY = "it may rename, compute and filter: FROM (SELECT window(ts, '1 hour') AS w, price AS p FROM trades) GROUP BY w"
@@ -36,7 +46,7 @@ def parse_query_tree(
     tokens: Sequence[Token], source: SourceText, own: Collection[str]
 ) -> tuple[FromClause, exp.Select]:
     """Return the sources of a query, and its syntax tree without them; derived tables are written out."""
-    tokens = without_semicolons(tokens)
+    tokens = _with_plain_words(without_semicolons(tokens), source)
     position = find_from(tokens) if tokens else None
     opens = None if position is None else tokens[position + 1 : position + 3]
     kinds = [] if opens is None else [token.token_type for token in opens]
@@ -57,6 +67,24 @@ def parse_query_tree(
     table = _read(inner, inner_clause, alias, source, own)
     _write_out(tree, table, Span.of(outer[:1]), source)
     return replace(inner_clause, rest=outer), tree
+
+
+def _with_plain_words(tokens: Sequence[Token], source: SourceText) -> list[Token]:
+    """Return the tokens with the words that sqlglot takes for others, and with names in double quotes as names.
+
+    Spark reads double quotes as a string; systems with time_bucket(), or tumble() without DESCRIPTOR, as a name.
+    """
+    calls = {token.text.lower() for token, following in pairwise(tokens) if following.token_type is TokenType.L_PAREN}
+    quotes_names = "time_bucket" in calls or (calls & {"tumble", "hop"} and "descriptor" not in calls)
+    plain = []
+    for token in tokens:
+        if is_word(token, "SESSION"):
+            plain.append(replaced(token, TokenType.VAR, token.text))
+        elif quotes_names and token.token_type is TokenType.STRING and source.raw(token).startswith('"'):
+            plain.append(replaced(token, TokenType.IDENTIFIER, token.text))
+        else:
+            plain.append(token)
+    return plain
 
 
 def _alias(tokens: Sequence[Token], index: int) -> tuple[str | None, int]:

@@ -247,7 +247,7 @@ def check_clauses(tokens: Sequence[Token], last: Token, source: SourceText) -> N
     depth, clauses = 0, list(_ORDERED)
     for before, token in pairwise([last, *tokens]):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
-        if before.token_type is TokenType.GROUP_BY and is_word(token, "ALL", "DISTINCT"):
+        if before.token_type is TokenType.GROUP_BY and is_word(token, "DISTINCT"):
             raise source.error(f"GROUP BY {token.text.upper()} is not supported", token, "name the grouping columns")
         if depth == 0 and token.token_type in _ORDERED:
             if token.token_type not in clauses:

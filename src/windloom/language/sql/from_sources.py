@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
+from windloom.language.sql.table_functions import CalledWindow, read_table_function
 from windloom.language.sql.tokens import CLOSE, LITERALS, OPEN, SourceText, Span, closing, is_name, is_word, source_end
 from windloom.model import JoinKind, Window
 
@@ -81,6 +82,7 @@ class FromSource:
     bracket_span: Span
     joined: JoinedSource | None = None  # None for the first
     called: Window | None = None
+    function: CalledWindow | None = None  # if a table function makes its window
 
     @property
     def name(self) -> str:
@@ -139,11 +141,16 @@ def _read_words(tokens: Sequence[Token], index: int, source: SourceText) -> tupl
 def _read_source(
     tokens: Sequence[Token], index: int, source: SourceText, joined: JoinedSource | None
 ) -> tuple[FromSource, int]:
-    stream = _stream_name(tokens, index, source)
-    index += 1
     alias: Token | None = None
     bracket: Sequence[Token] | None = None
-    span = Span(stream.start, stream.end + 1)
+    found, start = read_table_function(tokens, index, source), index
+    called = None if found is None else found[0]
+    if found is None:
+        stream = _stream_name(tokens, index, source)
+        span, index = Span(stream.start, stream.end + 1), index + 1
+    else:
+        index, stream, bracket = found[1], found[0].stream, found[0].bracket
+        span = Span.of(tokens[start:index])
     while index < len(tokens):
         token = tokens[index]
         if token.token_type is TokenType.L_BRACKET and bracket is None:
@@ -155,7 +162,7 @@ def _read_source(
             alias = tokens[index - 1]
         else:
             break
-    return FromSource(stream, alias, bracket, span, joined), index
+    return FromSource(stream, alias, bracket, span, joined, function=called), index
 
 
 def _stream_name(tokens: Sequence[Token], index: int, source: SourceText) -> Token:
@@ -172,7 +179,8 @@ def _stream_name(tokens: Sequence[Token], index: int, source: SourceText) -> Tok
     if following is TokenType.DOT:
         raise source.error("the name of a stream has one part", token, "put a name with dots in backticks")
     if following is TokenType.L_PAREN:
-        raise source.error("table functions are not supported", token, "read from a stream: " + EXAMPLE)
+        hint = "use TUMBLE, HOP, CUMULATE or SESSION; or read from a stream: " + EXAMPLE
+        raise source.error(f"the table function {token.text} is not supported", token, hint)
     return token
 
 

@@ -15,8 +15,10 @@ from windloom.language.sql.from_sources import FromSource
 from windloom.language.sql.join_names import joined_names
 from windloom.language.sql.names import Names
 from windloom.language.sql.syntax import span_of
+from windloom.language.sql.table_functions import CalledWindow
 from windloom.language.sql.terms import Term
 from windloom.language.sql.tokens import SourceText, Span
+from windloom.language.sql.window_calls import FLINK_INSTANT, is_window_call, last_instant, named, with_spark_windows
 from windloom.model import EnrichedStream, Relation, Stream, UserDefined, Window, WindowedStream
 from windloom.model.windows import WINDOW_FUNCTIONS
 
@@ -79,7 +81,12 @@ class Statement:
     @property
     def is_pasted(self) -> bool:
         """Whether the window stands where other systems write it, so that the text decides all columns."""
-        return self.clause.first.bracket is None
+        return self.clause.first.bracket is None or self.called is not None
+
+    @property
+    def called(self) -> CalledWindow | None:
+        """The table function that makes its window."""
+        return self.clause.first.function if len(self.clause.sources) == 1 else None
 
     @property
     def stream(self) -> Stream:
@@ -96,7 +103,15 @@ class Statement:
     def group_by(self) -> list[exp.Expr]:
         """The expressions of GROUP BY."""
         group = self.tree.args.get("group")
+        if group is not None and group.args.get("all"):
+            return [item.node for item in self.items if self._is_grouped(item.node)]
         return list(group.expressions) if group else []
+
+    def _is_grouped(self, node: exp.Expr) -> bool:
+        """Return whether GROUP BY ALL means this item: one that is neither constant nor aggregates."""
+        if isinstance(node, exp.Literal) or (not self.is_pasted and self.window_reference(node) is not None):
+            return False
+        return not any(self.names.is_aggregate(call.name.lower()) for call in node.find_all(exp.Anonymous))
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, Span.of(self.clause.rest[:1])), hint)
@@ -111,6 +126,8 @@ class Statement:
         if not isinstance(node, exp.Column):
             return None
         parts = tuple(part.name.lower() for part in node.parts)
+        if self.called is not None and len(parts) == 2 and self.names.is_qualified(_identifiers(node)):
+            parts = parts[1:]
         named = self.aliases.get(parts[0]) if self.is_pasted and not self.names.owners(parts[0]) else None
         if named is not None and is_window_call(named.node):
             parts = (named.node.name.lower(), *parts[1:])
@@ -120,26 +137,31 @@ class Statement:
         return _WINDOW_REFERENCES.get(parts)
 
 
+def _identifiers(node: exp.Column) -> list[exp.Identifier]:
+    return [part for part in node.parts if isinstance(part, exp.Identifier)]
+
+
 def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
     """Return a stream through a window, enriched or not; or a relation."""
     return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
 
 
-def is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_FUNCTIONS
+def _check_called(source: FromSource, stream: Stream, text: SourceText) -> None:
+    """Refuse a table function over another column than the time of its stream."""
+    if source.function is None or stream.find_column(source.function.time.text) == stream.time:
+        return
+    hint = f"write {stream.time} in its place, or declare the stream with this time column"
+    name = source.function.word.text.upper()
+    raise text.error(f"{name} must be over the time column of stream '{stream.name}'", source.function.time, hint)
 
 
-def _with_edges(tree: exp.Select) -> tuple[exp.Anonymous, ...]:
-    """Write `window.start` for `window(…).start` in a tree; return the calls, which must be the window of the query."""
-    calls = []
-    for dot in list(tree.find_all(exp.Dot)):
-        call, edge = dot.this, dot.expression
-        if isinstance(call, exp.Anonymous) and is_window_call(call) and isinstance(edge, exp.Identifier):
-            column = exp.Column(this=edge.copy(), table=exp.Identifier(this=call.name.lower()))
-            column.meta.update(call.meta)
-            dot.replace(column)
-            calls.append(call)
-    return tuple(calls)
+def _with_last_instants(tree: exp.Select) -> None:
+    """Write the column window_time of Flink's table functions as the end of the window less a millisecond."""
+    for column in list(tree.find_all(exp.Column)):
+        if column.name.lower() == "window_time" and column.find_ancestor(exp.Group) is None:
+            end = exp.Column(this=exp.Identifier(this="window_end"))
+            end.meta.update(column.this.meta)
+            named(column, last_instant(end, FLINK_INSTANT), column.name)
 
 
 def take_apart(
@@ -154,10 +176,16 @@ def take_apart(
             raise source.error(f"unknown stream '{name}'", side.stream, near_names(name, list(streams)))
         streams_of_sides.append(streams[matching[0]])
     _check_relations(clause.sides, streams_of_sides, source)
-    calls = _with_edges(tree)
+    for side, stream in zip(clause.sides, streams_of_sides, strict=True):
+        _check_called(side, stream, source)
+    calls = with_spark_windows(tree, source, Span.of(clause.rest[:1]))
+    if clause.first.function is not None:
+        _with_last_instants(tree)
     group = tree.args.get("group")
     clauses = {key for key, value in tree.args.items() if value} - _CLAUSES
-    clauses |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
+    clauses |= (
+        {key for key, value in group.args.items() if value and key not in ("expressions", "all")} if group else set()
+    )
     if clauses:
         shown = " ".join(sorted(clauses)).strip("_").upper()
         raise source.error(f"{shown} is not supported", span_of(tree, Span.of(clause.rest[:1])), "remove it")

@@ -160,6 +160,8 @@ def read_duration(tokens: Sequence[Token], source: SourceText) -> Duration:
 
 def duration_of(node: exp.Expr, statement: Statement) -> Duration:
     """Return the duration that an argument of a function is."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():  # as Spark reads a number
+        return Duration(f"{node.this} microseconds", span_of(node, Span.of(statement.clause.rest[:1])))
     if not isinstance(node, exp.Literal) or not (node.is_string or node.this.startswith("INTERVAL ")):
         raise statement.error("a duration is expected here", node, "for example '10 minutes'")
     return Duration(str(node.this).replace("'", ""), span_of(node, Span.of(statement.clause.rest[:1])))

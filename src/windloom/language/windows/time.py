@@ -64,7 +64,16 @@ class TimeSyntax(Syntax):
 
     def read_call(self, arguments: Sequence[exp.Expr], statement: Statement) -> Window:
         length, *others = [duration_of(each, statement) for each in arguments]
-        return _checked(statement.source, length, *others)
+        window = _checked(statement.source, length, *others)
+        # What Spark refuses is refused here too; brackets allow it.
+        bracket = f"if it is meant, write it in brackets: FROM {statement.stream.name} "
+        if window.slide_ticks > window.range_ticks:
+            hint = bracket + f"[RANGE {length.text} SLIDE {others[0].text}]"
+            raise statement.source.error("the slide of window() is longer than its range", others[0].at, hint)
+        if len(others) == 2 and abs(others[1].ticks(statement.source)) >= window.slide_ticks:
+            hint = bracket + f"[RANGE {length.text} SLIDE {others[0].text} OFFSET {others[1].text}]"
+            raise statement.source.error("the start of window() is not less than its slide", others[1].at, hint)
+        return window
 
 
 def _checked(

@@ -1,0 +1,143 @@
+"""Windows as functions in a syntax tree, in the spelling of several systems, all read as Spark's window().
+
+`window(ts, '1 hour').start` is an edge of the window. Flink's group windows are `TUMBLE(ts, i)`, `HOP(ts, slide, size)`
+and `SESSION(ts, i)` in GROUP BY, with `TUMBLE_START(ts, i)` and so on; DuckDB's `time_bucket(i, ts)` is the start of a
+tumbling window.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from windloom.errors import WindloomError
+from windloom.language.sql.syntax import span_of
+from windloom.language.sql.tokens import SourceText, Span
+from windloom.model.time import parse_duration
+from windloom.model.windows import WINDOW_FUNCTIONS
+
+#: The time from which DuckDB counts buckets of fixed length, 2000-01-03, a Monday.
+_DUCKDB_ORIGIN = 946_857_600_000_000
+_GROUP_WINDOW = re.compile(r"(tumble|hop|session)(?:_(start|end|rowtime|proctime))?")
+#: DuckDB's names of aggregates that Spark calls otherwise.
+_PICKS = {"arg_max": "max_by", "arg_min": "min_by"}
+#: What the last instant of a window lacks to its end: a millisecond in Flink, a microsecond in Spark.
+FLINK_INSTANT, SPARK_INSTANT = "INTERVAL '1' MILLISECOND", "INTERVAL '1' MICROSECOND"
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_FUNCTIONS
+
+
+def with_spark_windows(tree: exp.Select, source: SourceText, place: Span) -> tuple[exp.Anonymous, ...]:
+    """Write windows and their edges in a tree as Spark does.
+
+    Returns the calls of which only an edge is left; they must be the window of the query.
+    """
+    calls: list[exp.Anonymous] = []
+    for call in list(tree.find_all(exp.Anonymous)):
+        name = call.name.lower()
+        if name in _PICKS:
+            call.set("this", _PICKS[name])
+        elif name == "time_bucket":
+            calls += _bucket(call, source, place)
+        elif (group := _GROUP_WINDOW.fullmatch(name)) is not None and call.expressions:
+            calls += _group_window(call, group[1], group[2], source, place)
+    for dot in list(tree.find_all(exp.Dot)):
+        call, edge = dot.this, dot.expression
+        if isinstance(call, exp.Anonymous) and is_window_call(call) and isinstance(edge, exp.Identifier):
+            dot.replace(_edge(call, edge.copy()))
+            calls.append(call)
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.lower() == "window_time" and len(call.expressions) == 1:
+            calls += _last_instant(call)
+    return tuple(calls)
+
+
+def last_instant(edge: exp.Expr, less: str) -> exp.Expr:
+    """Return the last instant of a window that ends at this edge."""
+    return exp.Paren(this=exp.Sub(this=edge, expression=exp.Literal(this=less, is_string=False)))
+
+
+def _edge(call: exp.Anonymous, edge: exp.Identifier) -> exp.Column:
+    column = exp.Column(this=edge, table=exp.Identifier(this=call.name.lower()))
+    column.meta.update(call.meta)
+    return column
+
+
+def named(node: exp.Expr, new: exp.Expr, name: str) -> None:
+    """Replace a node; an item of the select list without an alias keeps its name."""
+    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        alias = exp.Identifier(this=name, quoted=True)
+        alias.meta.update(node.meta)
+        new = exp.Alias(this=new, alias=alias)
+    node.replace(new)
+
+
+def _last_instant(call: exp.Anonymous) -> list[exp.Anonymous]:
+    """Replace Spark's window_time(window) by the end of the window less a microsecond."""
+    [window] = call.expressions
+    calls: list[exp.Anonymous] = []
+    if isinstance(window, exp.Anonymous) and is_window_call(window):
+        calls, end = [window], _edge(window, exp.Identifier(this="end"))
+    elif isinstance(window, exp.Column) and len(window.parts) == 1:
+        end = exp.Column(this=exp.Identifier(this="end"), table=window.this.copy())
+        end.meta.update(window.meta)
+    else:
+        return []
+    named(call, last_instant(end, SPARK_INSTANT), "window_time(window)" if calls else f"window_time({window.name})")
+    return calls
+
+
+def _group_window(
+    call: exp.Anonymous, kind: str, part: str | None, source: SourceText, place: Span
+) -> list[exp.Anonymous]:
+    """Replace a group window of Flink, or an edge of one."""
+    time, *lengths = call.expressions
+    wanted = 2 if kind == "hop" else 1
+    if len(lengths) != wanted or part == "proctime":
+        hint = "write TUMBLE(ts, INTERVAL '10' MINUTE), HOP(ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTE)"
+        what = f"{call.name}() is about the clock" if part == "proctime" else f"{call.name}() has other arguments"
+        raise source.error(what, span_of(call, place), f"{hint} or SESSION(ts, INTERVAL '5' MINUTE)")
+    lengths = lengths[::-1]  # Spark has the length first
+    window = exp.Anonymous(
+        this="session_window" if kind == "session" else "window", expressions=[each.copy() for each in (time, *lengths)]
+    )
+    window.meta.update(call.meta)
+    if part is None:
+        call.replace(window)
+        return []
+    edge: exp.Expr = _edge(window, exp.Identifier(this="start" if part == "start" else "end"))
+    named(call, last_instant(edge, FLINK_INSTANT) if part == "rowtime" else edge, call.name)
+    return [window]
+
+
+def _bucket(call: exp.Anonymous, source: SourceText, place: Span) -> list[exp.Anonymous]:
+    """Replace DuckDB's time_bucket(width, time [, offset or origin]) by the start of a tumbling window."""
+    hint = "write time_bucket(INTERVAL '10 minutes', ts), or with an offset time_bucket(INTERVAL …, ts, INTERVAL …)"
+    if not 2 <= len(call.expressions) <= 3:
+        raise source.error("time_bucket() takes a width, a time and an offset", span_of(call, place), hint)
+    width, time, *offset = call.expressions
+    ticks = [_ticks(each, source, place, hint) for each in (width, *offset)]
+    if ticks[0] <= 0:
+        raise source.error("the width of time_bucket() must be positive", span_of(call, place), hint)
+    shift = (_DUCKDB_ORIGIN + sum(ticks[1:])) % ticks[0]
+    texts = [f"'{ticks[0]} microseconds'", f"'{ticks[0]} microseconds'", f"'{shift} microseconds'"]
+    durations = [exp.Literal(this=text, is_string=True) for text in texts]
+    for duration in durations:
+        duration.meta.update(call.meta)
+    window = exp.Anonymous(this="window", expressions=[time.copy(), *durations])
+    window.meta.update(call.meta)
+    named(call, _edge(window, exp.Identifier(this="start")), "time_bucket")
+    return [window]
+
+
+def _ticks(node: exp.Expr, source: SourceText, place: Span, hint: str) -> int:
+    text = str(node.this) if isinstance(node, exp.Literal) else ""
+    if not text.startswith("INTERVAL "):
+        raise source.error("an INTERVAL is expected here", span_of(node, place), hint)
+    try:
+        return parse_duration(text.replace("'", ""))
+    except WindloomError as error:
+        raise source.wrap(error, span_of(node, place)) from None

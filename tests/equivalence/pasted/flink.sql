@@ -1,0 +1,246 @@
+-- Texts as people write them for Flink: table functions with DESCRIPTOR, and the older group windows. Below each text are the rows it gives.
+
+SELECT window_start, window_end, COUNT(*) AS n
+FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES))
+GROUP BY window_start, window_end;
+-- 2026-03-02 09:00:00 | 2026-03-02 09:30:00 | 15
+-- 2026-03-02 09:30:00 | 2026-03-02 10:00:00 | 3
+-- 2026-03-02 10:00:00 | 2026-03-02 10:30:00 | 2
+-- 2026-03-02 10:30:00 | 2026-03-02 11:00:00 | 1
+-- 2026-03-02 11:00:00 | 2026-03-02 11:30:00 | 1
+
+SELECT window_start, symbol, SUM(volume) AS v FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, symbol
+-- 2026-03-02 09:00:00 | A | 50
+-- 2026-03-02 09:00:00 | B | 27
+-- 2026-03-02 09:00:00 | C | 53
+-- 2026-03-02 09:00:00 | NULL | 2
+-- 2026-03-02 10:00:00 | A | 7
+-- 2026-03-02 10:00:00 | B | 13
+-- 2026-03-02 10:00:00 | C | 3
+-- 2026-03-02 11:00:00 | A | 2
+
+SELECT symbol, MAX(price) AS high, window_end FROM TABLE(TUMBLE(DATA => TABLE trades, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' HOUR)) WHERE venue = 'X' GROUP BY symbol, window_start, window_end
+-- A | 12 | 2026-03-02 10:00:00
+-- A | 12.5 | 2026-03-02 11:00:00
+-- B | 20.5 | 2026-03-02 10:00:00
+-- B | 22 | 2026-03-02 11:00:00
+-- C | 8 | 2026-03-02 10:00:00
+-- NULL | 3 | 2026-03-02 10:00:00
+
+SELECT window_start, window_end, AVG(price) AS p FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES, INTERVAL '10' MINUTES)) GROUP BY window_start, window_end
+-- 2026-03-02 08:40:00 | 2026-03-02 09:10:00 | 12.1875
+-- 2026-03-02 09:10:00 | 2026-03-02 09:40:00 | 10.2857143
+-- 2026-03-02 09:40:00 | 2026-03-02 10:10:00 | 13.0625
+-- 2026-03-02 10:40:00 | 2026-03-02 11:10:00 | 18
+
+SELECT window_start, COUNT(DISTINCT symbol) AS kinds FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '20' MINUTES) GROUP BY window_start, window_end HAVING COUNT(*) > 2
+-- 2026-03-02 09:00:00 | 3
+-- 2026-03-02 09:20:00 | 3
+
+SELECT window_end, window_time, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, window_time
+-- 2026-03-02 10:00:00 | 2026-03-02 09:59:59.999 | 18
+-- 2026-03-02 11:00:00 | 2026-03-02 10:59:59.999 | 3
+-- 2026-03-02 12:00:00 | 2026-03-02 11:59:59.999 | 1
+
+SELECT t.window_start AS s, t.symbol, MIN(t.price) AS low FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '2' HOURS)) AS t GROUP BY t.window_start, t.window_end, t.symbol
+-- 2026-03-02 08:00:00 | A | 9.75
+-- 2026-03-02 08:00:00 | B | 18
+-- 2026-03-02 08:00:00 | C | 7.25
+-- 2026-03-02 08:00:00 | NULL | 3
+-- 2026-03-02 10:00:00 | A | 12.5
+-- 2026-03-02 10:00:00 | B | 22
+-- 2026-03-02 10:00:00 | C | 8.5
+
+SELECT window_start, window_end, SUM(price * volume) / SUM(volume) AS vwap FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE price IS NOT NULL AND volume IS NOT NULL GROUP BY window_start, window_end
+-- 2026-03-02 09:00:00 | 2026-03-02 10:00:00 | 11
+-- 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 17.3478261
+-- 2026-03-02 11:00:00 | 2026-03-02 12:00:00 | 14
+
+SELECT window_start, COUNT(*) FILTER (WHERE flag) AS yes, COUNT(price) AS priced FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES)) GROUP BY window_start, window_end
+-- 2026-03-02 09:00:00 | 8 | 14
+-- 2026-03-02 09:30:00 | 2 | 3
+-- 2026-03-02 10:00:00 | 1 | 2
+-- 2026-03-02 10:30:00 | 0 | 1
+-- 2026-03-02 11:00:00 | 1 | 1
+
+SELECT DATE_FORMAT(window_start, 'HH:mm') AS at, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES)) GROUP BY window_start, window_end
+-- 09:00 | 15
+-- 09:30 | 3
+-- 10:00 | 2
+-- 10:30 | 1
+-- 11:00 | 1
+
+SELECT UPPER(venue) AS v, window_start, SUM(fee) AS fees FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY UPPER(venue), window_start, window_end
+-- X | 2026-03-02 09:00:00 | 2.04
+-- X | 2026-03-02 10:00:00 | 0.72
+-- Y | 2026-03-02 09:00:00 | 1.41
+-- Y | 2026-03-02 10:00:00 | 0.12
+-- Y | 2026-03-02 11:00:00 | 0.55
+
+SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(HOP(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES, INTERVAL '60' MINUTES)) GROUP BY window_start, window_end
+-- 2026-03-02 08:30:00 | 2026-03-02 09:30:00 | 15
+-- 2026-03-02 09:00:00 | 2026-03-02 10:00:00 | 18
+-- 2026-03-02 09:30:00 | 2026-03-02 10:30:00 | 5
+-- 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 3
+-- 2026-03-02 10:30:00 | 2026-03-02 11:30:00 | 2
+-- 2026-03-02 11:00:00 | 2026-03-02 12:00:00 | 1
+
+SELECT window_end, symbol, SUM(volume) AS v FROM TABLE(HOP(DATA => TABLE trades, TIMECOL => DESCRIPTOR(ts), SLIDE => INTERVAL '1' HOUR, SIZE => INTERVAL '2' HOURS)) GROUP BY window_start, window_end, symbol HAVING SUM(volume) > 20
+-- 2026-03-02 10:00:00 | A | 50
+-- 2026-03-02 10:00:00 | B | 27
+-- 2026-03-02 10:00:00 | C | 53
+-- 2026-03-02 11:00:00 | A | 57
+-- 2026-03-02 11:00:00 | B | 40
+-- 2026-03-02 11:00:00 | C | 56
+
+SELECT window_start, MAX(price) - MIN(price) AS spread FROM TABLE(HOP(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR, INTERVAL '30' MINUTES)) GROUP BY window_start, window_end
+-- 2026-03-02 07:30:00 | 18
+-- 2026-03-02 08:30:00 | 18
+-- 2026-03-02 09:30:00 | 14
+-- 2026-03-02 10:30:00 | 8
+
+SELECT symbol, window_start, COUNT(*) AS n FROM HOP(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '3' HOURS) WHERE symbol = 'C' GROUP BY symbol, window_start, window_end
+-- C | 2026-03-02 07:00:00 | 4
+-- C | 2026-03-02 08:00:00 | 5
+-- C | 2026-03-02 09:00:00 | 5
+-- C | 2026-03-02 10:00:00 | 1
+
+SELECT window_start, window_end, SUM(volume) AS v FROM TABLE(CUMULATE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES, INTERVAL '2' HOURS)) GROUP BY window_start, window_end
+-- 2026-03-02 08:00:00 | 2026-03-02 09:30:00 | 99
+-- 2026-03-02 08:00:00 | 2026-03-02 10:00:00 | 132
+-- 2026-03-02 10:00:00 | 2026-03-02 10:30:00 | 10
+-- 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 23
+-- 2026-03-02 10:00:00 | 2026-03-02 11:30:00 | 25
+-- 2026-03-02 10:00:00 | 2026-03-02 12:00:00 | 25
+
+SELECT window_end, symbol, MAX(price) AS high FROM TABLE(CUMULATE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '1' DAY)) WHERE symbol IN ('A', 'B') GROUP BY window_start, window_end, symbol
+-- 2026-03-02 10:00:00 | A | 13.25
+-- 2026-03-02 10:00:00 | B | 21
+-- 2026-03-02 11:00:00 | A | 13.25
+-- 2026-03-02 11:00:00 | B | 22
+-- 2026-03-02 12:00:00 | A | 14
+-- 2026-03-02 12:00:00 | B | 22
+-- 2026-03-02 13:00:00 | A | 14
+-- 2026-03-02 13:00:00 | B | 22
+-- 2026-03-02 14:00:00 | A | 14
+-- 2026-03-02 14:00:00 | B | 22
+-- 2026-03-02 15:00:00 | A | 14
+-- 2026-03-02 15:00:00 | B | 22
+-- 2026-03-02 16:00:00 | A | 14
+-- 2026-03-02 16:00:00 | B | 22
+-- 2026-03-02 17:00:00 | A | 14
+-- 2026-03-02 17:00:00 | B | 22
+-- 2026-03-02 18:00:00 | A | 14
+-- 2026-03-02 18:00:00 | B | 22
+-- 2026-03-02 19:00:00 | A | 14
+-- 2026-03-02 19:00:00 | B | 22
+-- 2026-03-02 20:00:00 | A | 14
+-- 2026-03-02 20:00:00 | B | 22
+-- 2026-03-02 21:00:00 | A | 14
+-- 2026-03-02 21:00:00 | B | 22
+-- 2026-03-02 22:00:00 | A | 14
+-- 2026-03-02 22:00:00 | B | 22
+-- 2026-03-02 23:00:00 | A | 14
+-- 2026-03-02 23:00:00 | B | 22
+-- 2026-03-03 00:00:00 | A | 14
+-- 2026-03-03 00:00:00 | B | 22
+
+SELECT window_end, COUNT(*) AS n FROM TABLE(CUMULATE(DATA => TABLE trades, TIMECOL => DESCRIPTOR(ts), STEP => INTERVAL '20' MINUTES, SIZE => INTERVAL '1' HOUR)) GROUP BY window_start, window_end
+-- 2026-03-02 09:20:00 | 13
+-- 2026-03-02 09:40:00 | 16
+-- 2026-03-02 10:00:00 | 18
+-- 2026-03-02 10:20:00 | 2
+-- 2026-03-02 10:40:00 | 2
+-- 2026-03-02 11:00:00 | 3
+-- 2026-03-02 11:20:00 | 1
+-- 2026-03-02 11:40:00 | 1
+-- 2026-03-02 12:00:00 | 1
+
+SELECT window_start, window_end, symbol, COUNT(*) AS n FROM TABLE(SESSION(TABLE trades PARTITION BY symbol, DESCRIPTOR(ts), INTERVAL '15' MINUTES)) GROUP BY window_start, window_end, symbol
+-- 2026-03-02 09:00:00 | 2026-03-02 09:56:15 | A | 8
+-- 2026-03-02 09:00:30 | 2026-03-02 09:36:00 | B | 4
+-- 2026-03-02 09:03:00 | 2026-03-02 09:45:00 | C | 4
+-- 2026-03-02 09:14:30 | 2026-03-02 09:29:30 | NULL | 1
+-- 2026-03-02 09:42:00 | 2026-03-02 09:57:00 | B | 1
+-- 2026-03-02 10:02:00 | 2026-03-02 10:17:00 | A | 1
+-- 2026-03-02 10:02:30 | 2026-03-02 10:17:30 | C | 1
+-- 2026-03-02 10:59:59 | 2026-03-02 11:14:59 | B | 1
+-- 2026-03-02 11:00:00 | 2026-03-02 11:15:00 | A | 1
+
+SELECT window_start, window_end, SUM(volume) AS v FROM TABLE(SESSION(TABLE trades, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) GROUP BY window_start, window_end
+-- 2026-03-02 09:00:00 | 2026-03-02 09:40:00 | 119
+-- 2026-03-02 09:41:15 | 2026-03-02 09:52:00 | 13
+-- 2026-03-02 10:02:00 | 2026-03-02 10:12:30 | 10
+-- 2026-03-02 10:59:59 | 2026-03-02 11:10:00 | 15
+
+SELECT venue, window_end, MAX(price) AS p FROM TABLE(SESSION(DATA => TABLE trades PARTITION BY venue, TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL '20' MINUTES)) GROUP BY venue, window_start, window_end
+-- X | 2026-03-02 10:22:00 | 20.5
+-- X | 2026-03-02 11:19:59 | 22
+-- Y | 2026-03-02 09:41:00 | 21
+-- Y | 2026-03-02 10:01:15 | 13.25
+-- Y | 2026-03-02 10:22:30 | 8.5
+-- Y | 2026-03-02 11:20:00 | 14
+
+SELECT TUMBLE_START(ts, INTERVAL '1' HOUR) AS s, COUNT(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)
+-- 2026-03-02 09:00:00 | 18
+-- 2026-03-02 10:00:00 | 3
+-- 2026-03-02 11:00:00 | 1
+
+SELECT symbol, TUMBLE_START(ts, INTERVAL '1' HOUR) AS s, TUMBLE_END(ts, INTERVAL '1' HOUR) AS e, AVG(price) AS p FROM trades WHERE price > 8 GROUP BY symbol, TUMBLE(ts, INTERVAL '1' HOUR)
+-- A | 2026-03-02 09:00:00 | 2026-03-02 10:00:00 | 11.03125
+-- A | 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 12.5
+-- A | 2026-03-02 11:00:00 | 2026-03-02 12:00:00 | 14
+-- B | 2026-03-02 09:00:00 | 2026-03-02 10:00:00 | 19.75
+-- B | 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 22
+-- C | 2026-03-02 10:00:00 | 2026-03-02 11:00:00 | 8.5
+
+SELECT TUMBLE_ROWTIME(ts, INTERVAL '2' HOUR) AS r, SUM(volume) AS v FROM trades GROUP BY TUMBLE(ts, INTERVAL '2' HOUR)
+-- 2026-03-02 09:59:59.999 | 132
+-- 2026-03-02 11:59:59.999 | 25
+
+SELECT HOP_START(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR) AS s, HOP_END(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR) AS e, COUNT(*) AS n FROM trades GROUP BY HOP(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR)
+-- 2026-03-02 08:00:00 | 2026-03-02 10:00:00 | 18
+-- 2026-03-02 09:00:00 | 2026-03-02 11:00:00 | 21
+-- 2026-03-02 10:00:00 | 2026-03-02 12:00:00 | 4
+-- 2026-03-02 11:00:00 | 2026-03-02 13:00:00 | 1
+
+SELECT symbol, SUM(volume) AS v FROM trades GROUP BY HOP(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR), symbol HAVING COUNT(*) > 4
+-- A | 50
+-- A | 57
+-- B | 27
+-- B | 40
+-- C | 56
+
+SELECT SESSION_START(ts, INTERVAL '10' MINUTE) AS s, SESSION_END(ts, INTERVAL '10' MINUTE) AS e, COUNT(*) AS n FROM trades GROUP BY SESSION(ts, INTERVAL '10' MINUTE)
+-- 2026-03-02 09:00:00 | 2026-03-02 09:40:00 | 16
+-- 2026-03-02 09:41:15 | 2026-03-02 09:52:00 | 2
+-- 2026-03-02 10:02:00 | 2026-03-02 10:12:30 | 2
+-- 2026-03-02 10:59:59 | 2026-03-02 11:10:00 | 2
+
+SELECT symbol, SESSION_START(ts, INTERVAL '15' MINUTE) AS s, MAX(volume) AS v FROM trades WHERE symbol <> 'B' GROUP BY SESSION(ts, INTERVAL '15' MINUTE), symbol
+-- A | 2026-03-02 09:00:00 | 15
+-- A | 2026-03-02 10:02:00 | 7
+-- A | 2026-03-02 11:00:00 | 2
+-- C | 2026-03-02 09:03:00 | 20
+-- C | 2026-03-02 10:02:30 | 3
+
+SELECT `symbol` AS `the symbol`, window_start FROM TABLE(TUMBLE(TABLE `trades`, DESCRIPTOR(`ts`), INTERVAL '1' HOUR)) WHERE `price` >= 13 GROUP BY `symbol`, window_start, window_end
+-- A | 2026-03-02 09:00:00
+-- A | 2026-03-02 11:00:00
+-- B | 2026-03-02 09:00:00
+-- B | 2026-03-02 10:00:00
+
+SELECT window_start, CASE WHEN SUM(volume) > 50 THEN 'busy' ELSE 'calm' END AS state FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end
+-- 2026-03-02 09:00:00 | busy
+-- 2026-03-02 10:00:00 | calm
+-- 2026-03-02 11:00:00 | calm
+
+SELECT window_start, STDDEV_POP(price) AS s, VAR_SAMP(price) AS v FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '3' HOURS)) GROUP BY window_start, window_end
+-- 2026-03-02 09:00:00 | 5.04969634 | 26.7744048
+
+/* the last of them */ SELECT window_start, LAST_VALUE(price) AS closing, FIRST_VALUE(price) AS opening -- of A
+FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '30' MINUTES)) WHERE symbol = 'A' GROUP BY window_start, window_end;
+-- 2026-03-02 09:00:00 | 11.5 | 10
+-- 2026-03-02 09:30:00 | 13.25 | 13.25
+-- 2026-03-02 10:00:00 | 12.5 | 12.5
+-- 2026-03-02 11:00:00 | 14 | 14
