@@ -20,7 +20,7 @@ from windloom.model.windows import WINDOW_FUNCTIONS
 #: The time from which DuckDB counts buckets of fixed length, 2000-01-03, a Monday.
 _DUCKDB_ORIGIN = 946_857_600_000_000
 _GROUP_WINDOW = re.compile(r"(tumble|hop|session)(?:_(start|end|rowtime|proctime))?")
-#: DuckDB's names of aggregates that Spark calls otherwise.
+#: DuckDB's names of aggregates that Spark calls otherwise; they skip tuples whose first argument is NULL.
 _PICKS = {"arg_max": "max_by", "arg_min": "min_by"}
 #: What the last instant of a window lacks to its end: a millisecond in Flink, a microsecond in Spark.
 FLINK_INSTANT, SPARK_INSTANT = "INTERVAL '1' MILLISECOND", "INTERVAL '1' MICROSECOND"
@@ -39,7 +39,7 @@ def with_spark_windows(tree: exp.Select, source: SourceText, place: Span) -> tup
     for call in list(tree.find_all(exp.Anonymous)):
         name = call.name.lower()
         if name in _PICKS:
-            call.set("this", _PICKS[name])
+            _pick(call, _PICKS[name])
         elif name == "time_bucket":
             calls += _bucket(call, source, place)
         elif (group := _GROUP_WINDOW.fullmatch(name)) is not None and call.expressions:
@@ -111,6 +111,22 @@ def _group_window(
     edge: exp.Expr = _edge(window, exp.Identifier(this="start" if part == "start" else "end"))
     named(call, last_instant(edge, FLINK_INSTANT) if part == "rowtime" else edge, call.name)
     return [window]
+
+
+def _pick(call: exp.Anonymous, name: str) -> None:
+    """Replace DuckDB's arg_max(x, y) by max_by(x, y) of the tuples whose x is not NULL."""
+    pick = exp.Anonymous(this=name, expressions=[each.copy() for each in call.expressions])
+    pick.meta.update(call.meta)
+    if not call.expressions:
+        call.replace(pick)
+        return
+    is_there: exp.Expr = exp.Not(this=exp.Is(this=exp.Paren(this=call.expressions[0].copy()), expression=exp.Null()))
+    if isinstance(call.parent, exp.Filter):
+        where = call.parent.expression
+        where.set("this", exp.And(this=exp.Paren(this=where.this.copy()), expression=is_there))
+        call.replace(pick)
+    else:
+        call.replace(exp.Filter(this=pick, expression=exp.Where(this=is_there)))
 
 
 def _bucket(call: exp.Anonymous, source: SourceText, place: Span) -> list[exp.Anonymous]:
