@@ -178,6 +178,12 @@ def take_apart(
     _check_relations(clause.sides, streams_of_sides, source)
     for side, stream in zip(clause.sides, streams_of_sides, strict=True):
         _check_called(side, stream, source)
+        if side.function is not None and len(clause.sources) > 1:
+            name = side.function.word.text.upper()
+            hint = (
+                "write brackets: FROM a [TUMBLE 1 hour] JOIN b [TUMBLE 1 hour] ON a.x = b.x; windows pair by their ends"
+            )
+            raise source.error(f"{name} cannot be joined as a table function", side.function.word, hint)
     calls = with_spark_windows(tree, source, Span.of(clause.rest[:1]))
     if clause.first.function is not None:
         _with_last_instants(tree)
