@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from windloom.errors import WindloomError
-from windloom.operator.obstacles import obstacle
 from windloom.optimizer.intake.woven import whole_scans
+from windloom.plan.obstacles import obstacle, obstacle_beside_others
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
@@ -27,14 +27,17 @@ def answers_of(
 ) -> DataFrame:
     """Return the answers of one query, or of all queries of the plan, as a frame of the operator."""
     is_stream = _is_stream(frames)
-    found = obstacle(plan, is_stream=is_stream, all_queries=query is None)
-    if found is not None:
-        name, why = found
-        if query is None and obstacle(plan, is_stream=is_stream) is None:
-            head = f"the answers of query '{name}' cannot be in one frame with others"
-            raise WindloomError(head, why, f"ask for it alone: loom.answers('{name}')")
-        works = "loom.start(…)" if is_stream else f"loom.run()['{name}']"
-        raise WindloomError(f"query '{name}' cannot run as a Spark operator yet", why, f"run it in process: {works}")
+    for each in plan.queries:
+        why = obstacle(plan, each, is_stream=is_stream)
+        if why is not None:
+            works = "loom.start(…)" if is_stream else f"loom.run()['{each.name}']"
+            head = f"query '{each.name}' cannot run as a Spark operator yet"
+            raise WindloomError(head, why, f"run it in process: {works}")
+    for each in plan.queries if query is None else ():
+        why = obstacle_beside_others(plan, each)
+        if why is not None:
+            head = f"the answers of query '{each.name}' cannot be in one frame with others"
+            raise WindloomError(head, why, f"ask for it alone: loom.answers('{each.name}')")
     if buckets is not None and (isinstance(buckets, bool) or buckets < 1):
         raise WindloomError(
             f"buckets cannot be {buckets!r}", hint="give the number of parts that state is divided into"

@@ -19,8 +19,9 @@ from windloom.model.formatting import amount, count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.model.windows import Window
+from windloom.plan.obstacles import obstacle
 from windloom.plan.outputs import why_spark
-from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.plan import Member, PartialSet, Plan, Planned, PlannedJoin, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slicings import find_slicing
 
@@ -46,7 +47,7 @@ def _sections(plan: Plan, name: str, costs: CostView) -> tuple[str, list[Explain
             return join.query.text, _join_sections(plan, join, costs)
     for rows in plan.rows:
         if rows.name == name:
-            facts = [*rows_node(plan, rows).facts, *pattern_node(rows.query).facts]
+            facts = [*rows_node(plan, rows).facts, *pattern_node(rows.query).facts, *_in_process(plan, rows)]
             return rows.query.text, [ExplainNode("Rows", facts)]
     try:
         partial_set, tree, planned = plan.find(name)
@@ -113,6 +114,17 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[Fact]:
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     yield words_only("reported", f"once the watermark of {one_line(stream)} ({latest}) passes {window.passed_text}")
     yield from pattern_node(query).facts
+    if isinstance(planned, PlannedQuery):
+        yield from _in_process(plan, planned)
+
+
+def _in_process(plan: Plan, planned: Planned) -> Iterator[Fact]:
+    """Return why `loom.answers` does not answer a query, if it does not."""
+    for is_stream, where in ((False, "in process"), (True, "in process as a stream")):
+        why = obstacle(plan, planned, is_stream=is_stream)
+        if why is not None:
+            yield words_only("answered", f"{where}, and not by a Spark operator: {why}")
+            return
 
 
 def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: SharedParts) -> Iterator[Fact]:
@@ -183,6 +195,7 @@ def _join_sections(plan: Plan, planned: PlannedJoin, costs: CostView) -> list[Ex
         words_only("window", *node["window"].lines),
         words_only("reported", f"once the watermarks of {' and '.join(watermarks)} pass {join.window.passed_text}"),
         *pattern_node(planned.query).facts,
+        *_in_process(plan, planned),
         words_only("columns", f"window_start, window_end, {words.answer_text(planned)}"),
         *_presented(planned.query),
         *([] if planned.query.is_plain else [_evaluated(plan, planned, "by Spark")]),
