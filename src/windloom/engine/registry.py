@@ -39,7 +39,6 @@ from windloom.spark.frames import (
     expression_types,
     has_usual_types,
 )
-from windloom.spark.plans.read import read_frame
 from windloom.spark.sources.files import LocalFiles
 
 
@@ -192,6 +191,8 @@ class Registry:
     def _add_written(
         self, name: str, frame: DataFrame, urgent: Callable[[str], str], *, deep: bool, replace: bool
     ) -> Query:
+        from windloom.spark.plans.read import read_frame
+
         written = read_frame(name, frame, self._session(), self._frames.values(), deep=deep)
         brought = self._leaves.stream_of(written, self.streams, self._frames, list(self.sources))
         if brought.frame is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
-from windloom.spark.executors.answers import WideAnswers
+
+if TYPE_CHECKING:
+    from windloom.spark.executors.answers import WideAnswers
 
 
 class MemorySink(Sink):

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,9 +37,11 @@ from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.sinks.tables import AnswerTables, queries_text
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors.answers import WideAnswers
 from windloom.spark.frames import arrow_frame, finish, union_all, writing_instants
 from windloom.spark.sources.hadoop import absolute_place, storage_at
+
+if TYPE_CHECKING:
+    from windloom.spark.executors.answers import WideAnswers
 
 MANIFEST = "_manifest.json"
 _EARLIER_MANIFEST = "manifest.json"

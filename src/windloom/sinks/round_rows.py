@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,9 +23,11 @@ from windloom.plan.plan import Plan, Planned, Shape
 from windloom.rounds.step import StepCounts
 from windloom.sinks.sink import TableInfo
 from windloom.sinks.tables import AnswerTables, plain
-from windloom.spark.executors.answers import WideAnswers
 from windloom.state.state import State
 from windloom.statistics.observations import RoundObserved
+
+if TYPE_CHECKING:
+    from windloom.spark.executors.answers import WideAnswers
 
 
 @dataclass(frozen=True, slots=True)

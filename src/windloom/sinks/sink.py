@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,10 @@ from windloom.model.clauses import AS_OF, REPORT, Emits
 from windloom.model.query import Query
 from windloom.model.types import as_array
 from windloom.spark.api import SparkSession
-from windloom.spark.executors.answers import WideAnswers
 from windloom.state.cells import number_groups
+
+if TYPE_CHECKING:
+    from windloom.spark.executors.answers import WideAnswers
 
 
 @dataclass(frozen=True, slots=True)
