@@ -141,6 +141,7 @@ _PICKS = {
     " GROUP BY symbol",
     "top": f"SELECT top(3, symbol) AS t, quantile(volume, 0.9) AS q FROM trades {_OF_SLIDES}",
     "moments": f"SELECT skewness(price) AS s, corr(price, volume) AS c FROM trades {_OF_SLIDES} GROUP BY symbol",
+    "listed": f"SELECT collect_list(price) AS p, collect_set(volume) AS v FROM trades {_OF_SLIDES} GROUP BY symbol",
     "sketch": f"SELECT approx_count_distinct(volume) AS n, frequent(3, symbol) AS f FROM trades {_OF_SLIDES}",
 }
 _KINDS = {

@@ -36,6 +36,8 @@ def random_aggregate(rng: random.Random) -> str:
             f"median({number})",
             f"quantile({number}, {rng.choice([0, 0.1, 0.333, 0.95, 1])})",
             f"mode({anything})",
+            f"collect_set({anything})",
+            f"collect_list({anything})",
             f"approx_percentile({number}, {rng.choice([0, 0.1, 0.333, 0.95, 1])})",
             f"frequent({rng.randint(1, 3)}, {anything})",
             f"approx_count_distinct({anything})",

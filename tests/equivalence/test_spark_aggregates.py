@@ -12,6 +12,7 @@ import pytest
 from support.streams import SCHEMA, random_rows
 from support.truths import interpreted
 from windloom import Loom
+from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +36,17 @@ EQUAL = """
     try_sum(abs(n) * 200000); try_sum(abs(CAST(w AS DECIMAL(38, 12))));
     approx_percentile(CASE WHEN i > 10000 THEN i END, array(0.5)); mode(CASE WHEN i > 10000 THEN i END, true)
 """
+#: Values in order of time; of tuples of one instant, in order of the values.
+IN_ORDER = "transform(array_sort(collect_list(CASE WHEN {} IS NOT NULL THEN struct(ts, {} AS v) END)), e -> e.v)"
 #: Forms that Spark leaves open, with what our answer must be in Spark's words.
 CHOSEN = {
+    "collect_set(t)": "array_sort(collect_set(t))",
+    "collect_set(i) FILTER (WHERE b)": "array_sort(collect_set(i) FILTER (WHERE b))",
+    "collect_list(i)": IN_ORDER.format("i", "i"),
+    "array_agg(t)": IN_ORDER.format("t", "t"),
+    "collect_list(day) FILTER (WHERE b)": IN_ORDER.format("CASE WHEN b THEN day END", "day"),
+    "listagg(t)": f"nullif(array_join({IN_ORDER.format('t', 't')}, ''), if(count(t) > 0, NULL, ''))",
+    "string_agg(t, '-') FILTER (WHERE i > 10000)": "string(NULL)",
     "any_value(i)": "min(struct(ts, i)).i",
     "any_value(i, true)": "(min(struct(ts, i)) FILTER (WHERE i IS NOT NULL)).i",
     "any_value(t) IGNORE NULLS": "(min(struct(ts, t)) FILTER (WHERE t IS NOT NULL)).t",
@@ -79,7 +89,7 @@ def test_every_form_answers_what_spark_answers(spark: SparkSession, frame: DataF
     loom.stream("s", frame, time="ts")
     loom.query("q", f"SELECT k, {outputs} FROM s {WINDOW} GROUP BY k")
     # Spark has other texts for MODE and for typed literals.
-    plain = [form for form in asked if not re.search(r"mode|WITHIN|any_value|approx_count|D ", form)]
+    plain = [form for form in asked if not re.search(r"mode|collect|agg|WITHIN|any_value|approx_count|D ", form)]
     named = ", ".join(plain)
     loom.query("names", f"SELECT {named} FROM s GROUP BY window(ts, '60 seconds', '20 seconds')")
     results = loom.run()
@@ -108,6 +118,7 @@ def test_every_form_is_verified_also_over_a_join(spark: SparkSession, frame: Dat
     loom.stream("s", frame, time="ts")
     carried = ["corr(a.i, a.f)", "regr_r2(a.d, a.i)", "skewness(a.i)", "kurtosis(b.f)", "mode(b.t)", "count_if(a.b)"]
     carried += ["approx_percentile(a.day, 0.4)", "regr_avgx(b.i, b.f)", "try_sum(a.n)", "any_value(b.t, true)"]
+    carried += ["collect_set(a.t)", "collect_list(b.i)"]
     outputs = ", ".join(f"{form} AS o{number}" for number, form in enumerate(carried))
     loom.query("joined", f"SELECT a.k, {outputs} FROM s {WINDOW} a JOIN s {WINDOW} b ON a.k = b.k GROUP BY a.k")
     single = [form.replace("a.", "").replace("b.", "") for form in carried]
@@ -140,3 +151,17 @@ def test_moments_are_right_after_huge_values_and_of_constants(
     assert outcome, str(outcome)
     of_constants = results.arrow("q").select(["o6", "o7", "o9"])
     assert all(column.null_count == len(column) for column in of_constants.columns), "rounding leaves no correlation"
+
+
+def test_a_list_that_is_too_long_is_an_error_that_names_its_window(spark: SparkSession) -> None:
+    loom = Loom(spark)
+    instants = spark.range(100_001).selectExpr("timestamp_millis(id) AS ts", "id % 2 = 0 AS even", "id", "'a' AS k")
+    loom.stream("s", instants, time="ts")
+    loom.query("few", "SELECT collect_list(id) FILTER (WHERE even) AS l, collect_set(even) AS e FROM s [TUMBLE 1 hour]")
+    assert [len(row["l"]) for row in loom.run().arrow("few").to_pylist()] == [50_001]
+    loom.query("many", "SELECT k, collect_list(id) AS l FROM s [TUMBLE 1 hour] GROUP BY k")
+    with pytest.raises(WindloomError) as caught:
+        loom.run()
+    assert caught.value.message == "query 'many': 'collect_list(id)' lists too many values"
+    assert caught.value.detail.startswith("window [1970-01-01")
+    assert caught.value.detail.endswith("group a: there are more than 100,000")

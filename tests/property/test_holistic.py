@@ -28,9 +28,12 @@ from windloom.weave.round_input import RoundInput
 Row = dict[str, Any]
 
 
+LISTED = ("collect_set", "collect_list")
+
+
 @st.composite
 def holistic(draw: st.DrawFn) -> Aggregate:
-    function = draw(st.sampled_from(["count_distinct", "top", "quantile", "approx_percentile", "mode"]))
+    function = draw(st.sampled_from(["count_distinct", "top", "quantile", "approx_percentile", "mode", *LISTED]))
     is_quantile = function in ("quantile", "approx_percentile")
     column = Expression.of_column(draw(st.sampled_from("xnid" if is_quantile else "xnidbk")))
     match function:

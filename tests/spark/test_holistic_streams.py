@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 QUERIES = {
     "exact": "SELECT symbol, count(DISTINCT volume) AS d, median(price) AS m, top(2, volume) AS t, sum(price) AS s"
     " FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",
+    "listed": "SELECT symbol, collect_list(price) AS l, collect_set(volume) AS s, mode(volume) AS m"
+    " FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",
     "frequent": "SELECT frequent(2, symbol) AS f, quantile(price, 0.9) AS q FROM trades [RANGE 45 s SLIDE 15 s]",
     "ratio": "SELECT symbol, count(*) / count(DISTINCT price) AS r FROM trades [TUMBLE 60 s] GROUP BY symbol"
     " HAVING count(DISTINCT volume) > 1",

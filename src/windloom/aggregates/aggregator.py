@@ -36,7 +36,8 @@ class ListWindows:
     windows: WindowArrays
 
 
-#: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
+#: Called with the first row whose value does not fit its type, or is too long a list; raises an error that names query,
+#: window and group.
 Refuse = Callable[[int, str], None]
 
 #: The combined components of an aggregate, in order.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,18 @@ class ListColumns:
         """Return these cells, followed by the others."""
         parts, dictionary = [self, *others], self.dictionary
         if not all(other.dictionary.equals(dictionary) for other in others):
-            values = pc.unique(pa.concat_arrays([part.dictionary for part in parts]))
-            # Spark's order: NaN last, strings by their bytes, false before true.
-            sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
-            dictionary = values.take(pc.array_sort_indices(sortable))
-            parts = [part._ranked(dictionary) for part in parts]
+            every = pa.concat_arrays([part.dictionary for part in parts])
+            if pa.types.is_struct(every.type):
+                ranks, dictionary = ranks_of(every)
+                begins = np.cumsum([0, *(len(part.dictionary) for part in parts)])
+                new_codes = (ranks[begin:end] for begin, end in pairwise(begins))
+                parts = [part._recoded(codes, dictionary) for part, codes in zip(parts, new_codes, strict=True)]
+            else:
+                values = pc.unique(every)
+                # Spark's order: NaN last, strings by their bytes, false before true.
+                sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+                dictionary = values.take(pc.array_sort_indices(sortable))
+                parts = [part._ranked(dictionary) for part in parts]
         ends = np.cumsum([0, *(part.cells.bounds[-1] for part in parts)])
         bounds = [part.cells.bounds[1:] + begin for part, begin in zip(parts, ends[:-1], strict=True)]
         codes, counts = ([getattr(part.cells, name) for part in parts] for name in ("codes", "counts"))
@@ -80,11 +88,18 @@ class ListColumns:
         """Return the cells, with a dictionary of only the values in use once most of the old one is unused."""
         if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
             return self
-        return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
+        used = np.unique(self.cells.codes)
+        new_codes = np.zeros(len(self.dictionary), np.int64)
+        new_codes[used] = np.arange(len(used))
+        return self._recoded(new_codes, self.dictionary.take(pa.array(used)))
 
     def _ranked(self, dictionary: pa.Array) -> ListColumns:
         """Return codes in another ordered dictionary, which has every value in use."""
         new_codes = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
+        return self._recoded(new_codes, dictionary)
+
+    def _recoded(self, new_codes: NDArray[Any], dictionary: pa.Array) -> ListColumns:
+        """Return the cells with the new code of each code."""
         codes = new_codes.astype(np.int32)[self.cells.codes]
         return ListColumns(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
 

@@ -22,9 +22,13 @@ class Equivalent:
 
 _PAIRS = "FILTER (WHERE y IS NOT NULL AND x IS NOT NULL)"
 
+_LISTED = "CASE WHEN count(x) > 0 THEN array_join(collect_list(x), separator) END"
+
 #: Functions that are written with others. Each of the aggregates in a text takes the FILTER of the call.
 EQUIVALENTS: dict[str, Equivalent] = {
     "any_value": Equivalent(("x",), "first(x)"),
+    "listagg": Equivalent(("x", "separator"), _LISTED),
+    "string_agg": Equivalent(("x", "separator"), _LISTED),
     "count_if": Equivalent(("condition",), "count(*) FILTER (WHERE condition)"),
     "regr_count": Equivalent(("y", "x"), f"count(*) {_PAIRS}"),
     "regr_avgx": Equivalent(("y", "x"), f"avg(x) {_PAIRS}"),
@@ -68,9 +72,6 @@ _INSTEAD: dict[str, str] = {
         collect_union vector_avg vector_sum
     """,
     "cast the fields that you need to types of their own": "schema_of_variant_agg",
-    "it is not there yet": """
-        array_agg collect_list collect_set listagg string_agg
-    """,
 }
 
 #: The aggregates of Spark that are refused, with what to do instead.

@@ -12,7 +12,16 @@ from windloom.aggregates.columns import ListColumns, ListRule
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.families import FREQUENCIES
-from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, RegisterQuestion, Top
+from windloom.kernels.lists.lists import (
+    Distinct,
+    Frequent,
+    Lists,
+    Members,
+    Question,
+    RankedLists,
+    RegisterQuestion,
+    Top,
+)
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.arrays import Codes, Ints, Mask
 from windloom.model.types import BIGINT, DataType, TypeKind
@@ -36,6 +45,11 @@ def count_type(aggregate: Aggregate, argument: DataType) -> DataType:
 def listed_type(aggregate: Aggregate, argument: DataType) -> DataType:
     check_order(aggregate, argument)
     return argument
+
+
+def array_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    check_order(aggregate, argument)
+    return DataType.parse(f"array<{argument.name}>")
 
 
 def ranked_type(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -76,6 +90,7 @@ class Frequencies(ListAggregator):
         Function("frequent", kinds, frequent_type, constant=COUNT, is_approximate=True),
         Function("approx_percentile", kinds, ranked_type, {"percentile_approx": ()}, SHARE),
         Function("mode", kinds, listed_type),
+        Function("collect_set", kinds, array_type),
     )
 
     def question(self, aggregate: Aggregate, context: ListWindows) -> Question:
@@ -88,6 +103,8 @@ class Frequencies(ListAggregator):
                 return RankedLists(context.codes, share, total, *places, aggregate.function == "approx_percentile")
             case "mode":
                 return Top(context.codes, 1)
+            case "collect_set":
+                return Members(context.codes, repeats=False)
             case "top" | "approx_top":
                 return Top(context.codes, int(aggregate.parameters[0]))
         k, threshold = int(aggregate.parameters[0]), new_array(context.rows, np.int64)
@@ -98,6 +115,9 @@ class Frequencies(ListAggregator):
             bounds = question.items.bounds[rows.start : rows.stop + 1]
             return _values(listed, question.items.codes, bounds[:-1], bounds[1:] > bounds[:-1])
         match question:
+            case Members(items=Lists() as lists):
+                bounds = lists.bounds[rows.start : rows.stop + 1]
+                return arrays_of(listed.dictionary, lists.codes[bounds[0] : bounds[-1]], bounds - bounds[0])
             case RankedLists(is_one=True):
                 return _values(listed, question.lower, np.arange(rows.start, rows.stop), question.total[rows] > 0)
             case Distinct() | RegisterQuestion():
@@ -122,6 +142,8 @@ class Frequencies(ListAggregator):
                 # Spark's own function finds no place for NaN.
                 place = f"greatest(CAST(ceil({aggregate.parameters[0]}D * count({argument})) AS INT), 1)"
                 return f"try_element_at(array_sort(collect_list({argument})), {place})"
+            case "collect_set":
+                return f"array_sort(array_distinct(collect_list({argument})))"
             case "mode":
                 return f"mode({argument}, true)"
         return frequencies_sql(argument)
@@ -145,6 +167,17 @@ def items_of(question: Top | Frequent, listed: ListColumns, rows: slice) -> pa.A
     values = listed.dictionary.take(pa.array(lists.codes[entries]))
     pairs = pa.StructArray.from_arrays([values, pa.array(lists.counts[entries])], names=["value", "count"])
     return pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), pairs)
+
+
+def arrays_of(dictionary: pa.Array, codes: Codes, bounds: Ints) -> pa.Array:
+    """Return an array of values for each row, from their codes."""
+    if int(bounds[-1]) >= 2**31:
+        raise WindloomError(
+            "the lists of one block of answers have too many values",
+            f"they are {int(bounds[-1]):,} together",
+            "shorten the windows, or group by more columns",
+        )
+    return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), dictionary.take(pa.array(codes)))
 
 
 def _values(listed: ListColumns, codes: Codes, places: Ints, known: Mask) -> pa.Array:

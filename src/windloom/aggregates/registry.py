@@ -21,6 +21,7 @@ from windloom.aggregates.last_ticks import LastTicks
 from windloom.aggregates.moments import SecondMoments
 from windloom.aggregates.picks import Picks
 from windloom.aggregates.registers import Registers
+from windloom.aggregates.sequences import Sequences
 from windloom.aggregates.top_frequencies import TopFrequencies
 from windloom.aggregates.user_defined import UserAggregates
 from windloom.aggregates.whole_sums import WholeSums
@@ -40,6 +41,7 @@ AGGREGATORS: tuple[Aggregator, ...] = (
     Picks(),
     Frequencies(),
     Registers(),
+    Sequences(),
     Buckets(),
     TopFrequencies(),
     LastTicks(),

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import Refuse
 from windloom.aggregates.columns import WindowValues
 from windloom.aggregates.registry import lower
-from windloom.answers.blocks import Block, group_column, out_of_range, run_ahead
+from windloom.answers.blocks import Block, RefusedAnswer, group_column, out_of_range, run_ahead, too_long
 from windloom.answers.joins.joins import join_folds, join_makers
 from windloom.answers.rows.row_queries import summary_blocks
 from windloom.answers.trees import ListRows, TreeCells
@@ -233,10 +232,10 @@ class _TreeAnswers:
         groups = (len(lane_bounds) - 1) // len(run.queries)
         bounds = lane_bounds[::groups]
 
-        def refuse(row: int, value: str) -> None:
+        def refuse(make: RefusedAnswer, row: int, value: str) -> None:
             query = run.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
-            raise out_of_range(query, (int(window_start[row]), int(window_end[row])), group, value)
+            raise make(query, (int(window_start[row]), int(window_end[row])), group, value)
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
@@ -254,21 +253,24 @@ class _TreeAnswers:
         bounds: NDArray[np.int64],
         combined: dict[int, WindowValues],
         list_rows: ListRows,
-        refuse: Refuse,
+        refuse: Callable[[RefusedAnswer, int, str], None],
     ) -> pa.Array:
         """Return one answer column; functions that compute with different types fill it together."""
         arrays = []
         for piece in pieces:
             rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
+            refuse_long, refuse_here = (
+                partial(lambda make, begin, row, value: refuse(make, row + begin, value), make, rows.start)
+                for make in (too_long, out_of_range)
+            )
             listed = self.held.lists(piece.components[0])
             if listed is not None:
                 technique = self.tree.techniques[piece.components[0]]
                 queries = run.first + np.arange(piece.first, piece.last)
-                arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
+                arrays.append(list_rows.column(piece.aggregate, listed, technique, queries, refuse_long).cast(kind))
                 continue
             argument = self.partial_set.components[piece.components[0]].argument_type
             parts = [rows_of(combined[i], rows) for i in piece.components]
-            refuse_here = partial(lambda begin, row, value: refuse(row + begin, value), rows.start)
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from windloom.errors import WindloomError
 from windloom.kernels.compiling import new_array
 from windloom.kernels.lanes import spread_groups
+from windloom.kernels.lists.lists import MOST_LISTED
 from windloom.model import Query
 from windloom.model.time import format_instant
 from windloom.plan.plan import PlannedJoin, Shape
@@ -68,6 +69,10 @@ def block_of(planned: PlannedRows | PlannedJoin, shape: Shape, arrays: Sequence[
     return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)
 
 
+#: Makes the error for an answer from its query, the edges of its window, its group and what is wrong.
+RefusedAnswer = Callable[[Query, tuple[int, int], str, str], WindloomError]
+
+
 def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
     """Return the error for an answer that does not fit its type; `edges` are those of its window."""
     start, end = edges if query.window.is_of_positions else map(format_instant, edges)
@@ -75,6 +80,16 @@ def out_of_range(query: Query, edges: tuple[int, int], group: str, value: str) -
         f"query '{query.name}': a value does not fit its type",
         f"window [{start}, {end}), group {group}: {value} is out of range",
         "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
+    )
+
+
+def too_long(query: Query, edges: tuple[int, int], group: str, value: str) -> WindloomError:
+    """Return the error for an answer that lists too many values; `edges` are those of its window."""
+    start, end = edges if query.window.is_of_positions else map(format_instant, edges)
+    return WindloomError(
+        f"query '{query.name}': '{value}' lists too many values",
+        f"window [{start}, {end}), group {group}: there are more than {MOST_LISTED:,}",
+        "choose tuples with FILTER, or take top(k, x), shorter windows or more groups",
     )
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates.aggregator import ListAggregator, ListWindows
+from windloom.aggregates.aggregator import ListAggregator, ListWindows, Refuse
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, ListColumns, WindowValues
 from windloom.aggregates.registry import aggregator_for
 from windloom.kernels.families import ADD_INT, AddInt, Columns, Family
+from windloom.kernels.lists.lists import Members
 from windloom.kernels.locate import Lanes, WindowArrays
 from windloom.kernels.merge import append_tails
 from windloom.kernels.techniques.registry import find_technique
@@ -31,8 +32,15 @@ class ListRows:
     windows: WindowArrays
     lanes: Lanes
 
-    def column(self, aggregate: Aggregate, listed: ListColumns, technique: str, queries: NDArray[np.int64]) -> pa.Array:
-        """Return the answers of an aggregate for consecutive queries."""
+    def column(
+        self,
+        aggregate: Aggregate,
+        listed: ListColumns,
+        technique: str,
+        queries: NDArray[np.int64],
+        refuse: Refuse,
+    ) -> pa.Array:
+        """Return the answers of an aggregate for consecutive queries; `refuse` is told of a list that is too long."""
         aggregator = aggregator_for(aggregate, None)
         assert isinstance(aggregator, ListAggregator)
         groups = len(self.bounds) - 1
@@ -40,6 +48,8 @@ class ListRows:
         asked = ListWindows(len(listed.dictionary), len(self.lanes), self.starts, self.windows)
         question = aggregator.question(aggregate, asked)
         find_technique(technique).evaluate(listed.cells, self.bounds, self.lanes, queries, question)
+        if isinstance(question, Members) and question.beyond >= 0:
+            refuse(question.beyond - rows.start, str(aggregate))
         return aggregator.answer(aggregate, question, listed, rows)
 
 

@@ -17,7 +17,7 @@ from windloom_tools.oracle.scalars import names_in, scalar
 
 #: The functions that pick one tuple, and those that are answered from the frequencies of all values.
 _PICKS = ("min_by", "max_by", "first", "last")
-_HOLISTIC = ("count_distinct", "quantile", "top", "mode", "approx_percentile")
+_HOLISTIC = ("count_distinct", "quantile", "top", "mode", "approx_percentile", "collect_set")
 
 #: More digits than any product or sum of decimals has.
 _DIGITS = 200
@@ -40,6 +40,10 @@ def _evaluate(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
     if aggregate.function in _PICKS:
         return _pick(aggregate, rows, tick)
     argument = scalar(aggregate.argument.sql)
+    if aggregate.function == "collect_list":
+        time = scalar(_tick_of(aggregate.argument.sql, rows, tick))
+        timed = [(time(row), value) for row in rows if (value := argument(row)) is not None]
+        return [value for _, value in sorted(timed, key=lambda pair: (pair[0], order_of(pair[1]), str(pair[1])))]
     if aggregate.function in OF_TWO:
         assert aggregate.by is not None
         by = scalar(aggregate.by.sql)

@@ -18,6 +18,8 @@ def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) ->
             return quantile([value for value, count in found for _ in range(count)], parameters[0])
         case "top":
             return most_frequent(found)[: int(parameters[0])]
+        case "collect_set":
+            return [value for value, _ in found]
         case "mode":
             return most_frequent(found)[0]["value"] if found else None
         case "approx_percentile":

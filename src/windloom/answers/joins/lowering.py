@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from windloom.aggregates.aggregator import ListAggregator, ListWindows, Refuse
 from windloom.aggregates.columns import ComponentColumns, ListColumns, WindowValues
 from windloom.aggregates.registry import aggregator_for, lower
-from windloom.answers.blocks import Block, block_of, group_column, out_of_range
+from windloom.answers.blocks import Block, RefusedAnswer, block_of, group_column, out_of_range, too_long
 from windloom.answers.joins.terms import FoldedRows
 from windloom.answers.trees import cell_values
 from windloom.kernels.families import AddInt
+from windloom.kernels.lists.lists import Members
 from windloom.kernels.locate import Lanes, WindowArrays
 from windloom.kernels.techniques.registry import find_technique
 from windloom.model.aggregate import Aggregate
@@ -36,23 +37,26 @@ class Lowering:
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
         """Return the rows as a block of answers; `end` is where the window of each ends."""
         self.refuse_first(folded, end)
-        instant, refuse = arrow_type(self._shape.time), self._refusing(folded, end)
+        instant = arrow_type(self._shape.time)
+        refuse, refuse_long = (self._refusing(folded, end, make) for make in (out_of_range, too_long))
         arrays = [pa.array(self._starts(end)).view(instant), pa.array(end).view(instant)]
         arrays += [group_column(groups, folded.bounds) for groups in folded.groups]
         for index, (_, kind) in zip(self._join.columns, self._shape.columns, strict=True):
-            arrays.append(self._column(self._join.query.aggregates[index], folded, refuse).cast(arrow_type(kind)))
+            arrays.append(
+                self._column(self._join.query.aggregates[index], folded, refuse, refuse_long).cast(arrow_type(kind))
+            )
         return block_of(self._join, self._shape, arrays)
 
     def refuse_first(self, folded: FoldedRows, end: NDArray[np.int64]) -> None:
         """Raise the error of the first value that no layout holds, if there is one."""
         for refused in folded.refused:
-            self._refusing(folded, end)(refused.row, refused.text)
+            self._refusing(folded, end, out_of_range)(refused.row, refused.text)
 
-    def _refusing(self, folded: FoldedRows, end: NDArray[np.int64]) -> Refuse:
+    def _refusing(self, folded: FoldedRows, end: NDArray[np.int64], make: RefusedAnswer) -> Refuse:
         def refuse(row: int, value: str) -> None:
             group = describe_group(list(folded.groups), int(np.searchsorted(folded.bounds, row, side="right")) - 1)
             edges = int(self._starts(end)[row]), int(end[row])
-            raise out_of_range(self._join.query, edges, group, value)
+            raise make(self._join.query, edges, group, value)
 
         return refuse
 
@@ -62,7 +66,7 @@ class Lowering:
         start = end - max(sliding)
         return start if self._landmark is None else np.minimum(start, self._landmark)
 
-    def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse) -> pa.Array:
+    def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse, refuse_long: Refuse) -> pa.Array:
         places = [self._join.query.components.index(component) for component in aggregate.components]
         argument = self._join.components[places[0]].argument_type
         parts = [folded.combined[index] for index in places]
@@ -79,6 +83,8 @@ class Lowering:
                 aggregate, ListWindows(len(listed.dictionary), rows, lanes.window_start, windows)
             )
             find_technique("recalculate").evaluate(listed.cells, lanes.bounds, lanes, np.zeros(1, np.int64), question)
+            if isinstance(question, Members) and question.beyond >= 0:
+                refuse_long(question.beyond, str(aggregate))
             return aggregator.answer(aggregate, question, listed, slice(0, rows))
         return lower(aggregate, argument, [part for part in parts if isinstance(part, WindowValues)], refuse)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from windloom.kernels.compiling import compiled
 from windloom.kernels.lists.distinct import count_last_seen, estimate_distinct, recount_distinct
-from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Question, RankedLists, Top
+from windloom.kernels.lists.lists import Distinct, Frequent, Lists, Members, Question, RankedLists, Top
 from windloom.model.aggregate import Property
 
 
@@ -57,6 +57,40 @@ def _find_most_frequent(  # type: ignore[no-untyped-def]
             size = take_away(codes[left:right], counts[left:right], count_of, places, present, size)
     row_bounds[next_row:] = written
     return row_bounds, to_codes[:written].copy(), to_counts[:written].copy()
+
+
+@compiled
+def _find_members(  # type: ignore[no-untyped-def]
+    bounds, codes, counts, groups, lane_bounds, lo, hi, queries, restart, universe, repeats, most, rows
+):  # fmt: skip
+    count_of, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
+    row_bounds = np.zeros(rows + 1, np.int64)
+    to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
+    size, written, next_row = 0, 0, 0
+    for query in queries:
+        for lane in range(query * groups, (query + 1) * groups):
+            left = right = np.int64(0)
+            for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
+                first, last = bounds[lo[row]], bounds[hi[row]]
+                gone, stay = (right, first) if restart or first >= right else (first, right)
+                size = take_away(codes[left:gone], counts[left:gone], count_of, places, present, size)
+                size = put_in(codes[stay:last], counts[stay:last], count_of, places, present, size)
+                left, right = first, last
+                to_codes, to_counts = room_for(to_codes, to_counts, written, size)
+                in_order = np.sort(present[:size])
+                listed = np.int64(0)
+                for i in range(size):
+                    to_codes[written + i] = in_order[i]
+                    to_counts[written + i] = count_of[in_order[i]]
+                    listed += to_counts[written + i] if repeats else 1
+                if listed > most:
+                    return row_bounds, to_codes[:0].copy(), to_counts[:0].copy(), row
+                row_bounds[next_row : row + 1] = written
+                next_row = row + 1
+                written += size
+            size = take_away(codes[left:right], counts[left:right], count_of, places, present, size)
+    row_bounds[next_row:] = written
+    return row_bounds, to_codes[:written].copy(), to_counts[:written].copy(), -1
 
 
 @compiled
@@ -349,6 +383,9 @@ def answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Quest
         _find_ranks(*cells, *arguments, levels, out.share, out.is_one, out.total, out.lower, out.higher)
     elif isinstance(out, Top):
         out.items = Lists(*_find_most_frequent(*cells, *arguments, out.codes, min(out.k, out.codes), len(lanes)))
+    elif isinstance(out, Members):
+        *lists, out.beyond = _find_members(*cells, *arguments, out.codes, out.repeats, out.most, len(lanes))
+        out.items = Lists(*lists)
     elif isinstance(out, Frequent):
         windows, k = (out.windows.ranges, out.windows.slides, out.windows.offsets), min(out.k, out.codes + 1)
         out.items = Lists(*_find_frequent(cells, *arguments, out.codes, out.starts, windows, k, out.threshold))

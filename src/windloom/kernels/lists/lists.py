@@ -16,6 +16,9 @@ from windloom.kernels.compiling import compiled
 from windloom.kernels.locate import WindowArrays
 from windloom.model.arrays import Codes, Ints
 
+#: The most values of one answer that is a list.
+MOST_LISTED = 100_000
+
 
 class Lists(NamedTuple):
     bounds: Any
@@ -56,6 +59,20 @@ class Top:
 
 
 @dataclass(slots=True)
+class Members:
+    """The question: which codes occur, in order, and how often?
+
+    A row with more than `most` values is `beyond`; with `repeats`, a code counts as often as it occurs.
+    """
+
+    codes: int
+    repeats: bool
+    most: int = MOST_LISTED
+    items: Lists | None = None  # a list for each row
+    beyond: int = -1
+
+
+@dataclass(slots=True)
 class Frequent:
     """The question: which codes certainly occur more than `threshold` times, and what is `threshold` (Algorithm 6)?"""
 
@@ -76,7 +93,7 @@ class RegisterQuestion:
 
 
 #: The questions that lists answer.
-Question = Distinct | RankedLists | Top | Frequent | RegisterQuestion
+Question = Distinct | RankedLists | Top | Members | Frequent | RegisterQuestion
 
 
 def merge_lists(cells: Lists, codes: int, order: Ints, runs: Ints, *, largest: bool = False) -> Lists:

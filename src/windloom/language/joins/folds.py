@@ -103,7 +103,7 @@ class _Folding:
         raise self._refuse(self._use.arguments[0], reason, "only sum, avg, count, min and max take such values")
 
     def _carried(self, component: Component, side: int) -> SideComponent:
-        if component.kind in ("first", "last") and self._folder.names.is_relation(side):
+        if component.kind in ("first", "last", "sequences") and self._folder.names.is_relation(side):
             reason = f"the rows of relation '{self._folder.names.labels[side]}' have no time"
             raise self._refuse(self._use.node, reason, "use min_by(x, y) or max_by(x, y)")
         bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._use.arguments]

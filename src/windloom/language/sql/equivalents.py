@@ -14,7 +14,7 @@ from windloom.language.sql.terms import inside
 from windloom.model.aggregate import STANDARD_ERROR
 
 #: What stands for the arguments of a meaning in examples.
-_EXAMPLES = {"x": "price", "y": "volume", "p": "0.95", "condition": "price > 10"}
+_EXAMPLES = {"x": "price", "y": "volume", "p": "0.95", "separator": "', '", "condition": "price > 10"}
 
 #: Functions whose p may be an array, so that the answer is one.
 _OF_MANY = ("percentile", "approx_percentile")
@@ -81,6 +81,8 @@ def _replaced(
 ) -> exp.Expr:
     """Return the text of a meaning with the arguments in the place of their names."""
     takes = len(meaning.arguments)
+    if "separator" in meaning.arguments and len(arguments) == 1:
+        arguments = [*arguments, exp.Literal(this="''", is_string=True)]
     if len(arguments) != takes:
         # FIRST says with its second argument what to do with NULLs, and so does what is written as FIRST.
         if call.function == "any_value" and len(arguments) == 2 and isinstance(inside(arguments[1]), exp.Boolean):
