@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -54,18 +55,47 @@ def class_name(thing: Java) -> str:
     return str(thing.getClass().getSimpleName()).rstrip("$")
 
 
+class _Classes:
+    """Classes of the JVM, each looked up once: every step of a look-up is a call."""
+
+    def __init__(self, jvm: Any) -> None:
+        catalyst = jvm.org.apache.spark.sql.catalyst
+        self.map, self.list = jvm.java.util.HashMap, jvm.java.util.ArrayList
+        self.python = jvm.org.apache.spark.api.python.PythonUtils
+        self.condition = catalyst.plans.logical.Filter
+        self.one_row = catalyst.plans.logical.OneRowRelation()
+        self.folding = catalyst.optimizer.ConstantFolding
+        self.types = jvm.org.apache.spark.sql.types.DataTypes
+        self.attributes = catalyst.types.DataTypeUtils
+        self.empty = self.python.toSeq(self.list())
+        self._patterns = catalyst.trees.TreePattern
+        self._found: dict[str, Java] = {}
+
+    def pattern(self, name: str) -> Java:
+        """Return the pattern by which Spark finds expressions of a kind."""
+        if name not in self._found:
+            self._found[name] = getattr(self._patterns, name)()
+        return self._found[name]
+
+
+@lru_cache(maxsize=1)
+def _classes_of(jvm: Any) -> _Classes:
+    return _Classes(jvm)
+
+
 class Printer:
     """Prints expressions of one plan; `meanings` gives, by the id of a column, its text over the leaf or aggregates."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
-        self._jvm = jvm
+        self._java = _classes_of(spark._jvm)
         self._gateway: Any = spark.sparkContext._gateway
-        self._patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         self.meanings: dict[int, str] = {}
 
     def text(self, expression: Java, *, is_lambda: bool = False) -> str:
         """Return the SQL of a resolved expression; that of a lambda has variables."""
+        if class_name(expression) == "AttributeReference" and not is_lambda:
+            meaning = self.meanings.get(expression.exprId().id())
+            return str(expression.sql()) if meaning is None else meaning
         parts: list[str] = []
         expression = self._folded(expression)
         if is_lambda or any(self.holds(expression, pattern) for pattern in _REWRITTEN):
@@ -79,49 +109,43 @@ class Printer:
 
     def _folded(self, expression: Java) -> Java:
         """Return the expression with its constants evaluated: `2L` for `CAST(2 AS BIGINT)`."""
-        if class_name(expression) in ("AttributeReference", "Literal"):
-            return expression
-        logical = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        plan = logical.Filter(expression, logical.OneRowRelation())
+        plan = self._java.condition(expression, self._java.one_row)
         try:
-            return self._jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(plan).condition()
+            return self._java.folding.apply(plan).condition()
         except Py4JError:  # a constant that cannot be evaluated yet; Spark reports it where it is used
             return expression
 
     def holds(self, expression: Java, pattern: str) -> bool:
         """Return whether an expression of this pattern is in it."""
-        return bool(expression.containsPattern(getattr(self._patterns, pattern)()))
+        return bool(expression.containsPattern(self._java.pattern(pattern)))
 
     def _marked(self, expression: Java, parts: list[str]) -> Java:
         """Return the expression with identifiers in the place of columns that have a meaning."""
-        replaced = self._jvm.java.util.HashMap()
+        replaced = self._java.map()
         for reference in elements(expression.references().toSeq()):
             meaning = self.meanings.get(reference.exprId().id())
             if meaning is not None:
                 replaced.put(reference, self._part(reference, meaning, parts))
         if replaced.isEmpty():
             return expression
-        return expression.transformUp(self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(replaced))
+        return expression.transformUp(self._java.python.toScalaMap(replaced))
 
     def _part(self, column: Java, text: str, parts: list[str]) -> Java:
         """Return a column that is printed as an identifier, which stands for this text."""
         parts.append(text if _is_one(text) else f"({text})")
-        no_qualifier = self._sequence([])
-        return column.withName(f"windloom_part_{len(parts) - 1}_").withQualifier(no_qualifier)
+        return column.withName(f"windloom_part_{len(parts) - 1}_").withQualifier(self._java.empty)
 
     def _sequence(self, things: list[Java]) -> Java:
-        listed = self._jvm.java.util.ArrayList()
+        listed = self._java.list()
         for thing in things:
             listed.add(thing)
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(listed)
+        return self._java.python.toSeq(listed)
 
     def _column(self, kind: Java, text: str, parts: list[str]) -> Java:
         """Return a column of a type that is printed as an identifier, which stands for this text."""
         parts.append(text)
-        attributes = self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
-        name = f"windloom_part_{len(parts) - 1}_"
-        field = self._jvm.org.apache.spark.sql.types.DataTypes.createStructField(name, kind, True)
-        return attributes.toAttribute(field)
+        field = self._java.types.createStructField(f"windloom_part_{len(parts) - 1}_", kind, True)
+        return self._java.attributes.toAttribute(field)
 
     def _rewritten(self, expression: Java, parts: list[str]) -> Java:
         """Return the expression with identifiers in the place of what Spark does not print as it is meant."""
