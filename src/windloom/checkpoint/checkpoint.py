@@ -36,7 +36,7 @@ from windloom.answers.emission.emission import ReportedRows
 from windloom.checkpoint.frames import RESTORE_HINT, DamagedError, frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of
+from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of, with_changes
 from windloom.checkpoint.state_codec import read_emitted, write_emitted
 from windloom.checkpoint.storage import Storage, fault
 from windloom.errors import WindloomError
@@ -87,6 +87,8 @@ class Checkpoint:
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, RoundStart] = {}
         self._lock, self._readers = threading.Lock(), 0
+        self.changes: list[str] = []  # sentences about what the catalog has otherwise since this start
+        self.columns: dict[str, list[str]] = {}  # of each stream, in the order in which they have come
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
@@ -95,13 +97,18 @@ class Checkpoint:
     ) -> Checkpoint:
         """Create a checkpoint, or verify that it belongs to these streams; nobody else can open it until `close`.
 
-        Relations that it does not have yet are added to it. The round after the last committed one begins again, unless
+        Relations and columns that it does not have yet are added to it, and delays become those of the streams.
+
+        The round after the last committed one begins again, unless
         it is logged or ends the stream: such a round has no batch, and stays begun, so that the next start ends it.
         """
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         storage.lock(f"process {os.getpid()} on host {socket.gethostname()}, since {now}")
         try:
-            checkpoint = cls(storage, _verify(storage, streams, relations or {}))
+            identity, changes = _verify(storage, streams, relations or {})
+            checkpoint = cls(storage, str(identity["id"]))
+            checkpoint.changes = changes
+            checkpoint.columns = {name: list(stream["columns"]) for name, stream in identity["streams"].items()}
             following = checkpoint.last_committed + 1
             begun = checkpoint.begun(following)
             is_end = begun is not None and begun.batch is None and following > 0
@@ -422,25 +429,30 @@ def _missing(name: str) -> WindloomError:
     return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", RESTORE_HINT)
 
 
-def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
-    """Create or verify the identity of the checkpoint; return its id."""
+def _verify(
+    storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]
+) -> tuple[dict[str, Any], list[str]]:
+    """Create or verify the identity of the checkpoint; return it, and what has changed in it."""
     wanted = identity_of(streams, relations)
     data = storage.read(IDENTITY)
     if data is None:
         if any(storage.list(folder) for folder in _FOLDERS):
             raise _missing(IDENTITY)
-        id = uuid4().hex
-        storage.write(IDENTITY, frame_bytes("checkpoint", {"id": id, **wanted}))
-        return id
-    identity = read_file("checkpoint", IDENTITY, data).body
-    differing = list(differences(identity, wanted))
+        identity = {"id": uuid4().hex, **wanted}
+        storage.write(IDENTITY, frame_bytes("checkpoint", identity))
+        return identity, []
+    recorded = read_file("checkpoint", IDENTITY, data).body
+    identity, changes = with_changes(recorded, wanted)
+    differing = list(differences({**identity, "relations": recorded["relations"]}, wanted))
     if differing:
+        facts = [each.fact for each in differing[:5]]
+        facts += [f"and {len(differing) - 5} more"] if len(differing) > 5 else []
+        ways = dict.fromkeys(each.way_out for each in differing[:3])
         raise WindloomError(
             "the checkpoint belongs to another catalog",
-            "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else ""),
-            "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
+            "; ".join(facts),
+            f"{'; '.join(ways)}; or give this catalog a checkpoint of its own",
         )
-    known = {**identity["relations"], **wanted["relations"]}
-    if known != identity["relations"]:
-        storage.write(IDENTITY, frame_bytes("checkpoint", {**identity, "relations": known}))
-    return str(identity["id"])
+    if identity != recorded:
+        storage.write(IDENTITY, frame_bytes("checkpoint", identity))
+    return identity, changes

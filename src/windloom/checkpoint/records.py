@@ -101,20 +101,53 @@ def identity_of(streams: Mapping[str, Stream], relations: Mapping[str, Relation]
     }
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogDifference:
+    """A sentence about what differs between two identities, and what a user can do about it."""
+
+    fact: str
+    way_out: str
+
+
+_APART = "give it a checkpoint of its own, and what came before as history=…"
+
+
+def with_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return an identity with what may change between two starts as the catalog has it, and a sentence about each.
+
+    Columns may come, behind those that are there: files of kept tuples call a column by its place. Delays may change,
+    because the log has every frontier. Relations may come.
+    """
+    streams, facts = dict(recorded["streams"]), []
+    for name, new in wanted["streams"].items():
+        old = streams.get(name)
+        if old is None:
+            continue
+        come = {column: kind for column, kind in new["columns"].items() if column not in old["columns"]}
+        facts += [f"stream '{name}': column '{column}' ({kind}) is new" for column, kind in come.items()]
+        if old["delay_ticks"] != new["delay_ticks"]:
+            now, before = (format_duration(each["delay_ticks"]) for each in (new, old))
+            facts.append(f"stream '{name}': its delay is {now} from now on, and was {before}")
+        streams[name] = {**old, "columns": {**old["columns"], **come}, "delay_ticks": new["delay_ticks"]}
+    relations = {**recorded["relations"], **wanted["relations"]}
+    return {**recorded, "streams": streams, "relations": relations}, facts
+
+
 def differences(
     recorded: Mapping[str, Any], wanted: Mapping[str, Any], where: str = "in the checkpoint"
-) -> Iterator[str]:
-    """Yield one sentence for each difference between the identity of a checkpoint and that of the catalog.
+) -> Iterator[CatalogDifference]:
+    """Yield each difference between the identity of a checkpoint and that of the catalog.
 
     A relation that only one of them has is not a difference; it matters only if a query reads it.
     """
     for name in wanted["streams"]:
         if name not in recorded["streams"]:
-            yield f"stream '{name}' is not in the checkpoint"
+            yield CatalogDifference(f"stream '{name}' is not {where}", _APART)
     for name, old in recorded["streams"].items():
         new = wanted["streams"].get(name)
         if new is None:
-            yield f"stream '{name}' of the checkpoint is not in this catalog"
+            fact = f"stream '{name}' of the checkpoint is not in this catalog"
+            yield CatalogDifference(fact, "register it under that name, even if no query reads it any more")
             continue
         yield from _columns(f"stream '{name}'", old["columns"], new["columns"], where)
         if (old["time"], old["time_unit"]) != (new["time"], new["time_unit"]):
@@ -122,21 +155,29 @@ def differences(
                 each["time"] if each["time_unit"] is None else f"{each['time']} in {each['time_unit']}"
                 for each in (new, old)
             )
-            yield f"stream '{name}': its time is '{here}' here and '{there}' {where}"
+            yield CatalogDifference(f"stream '{name}': its time is '{here}' here and '{there}' {where}", _APART)
         if old["delay_ticks"] != new["delay_ticks"]:
             here, there = (format_duration(stream["delay_ticks"]) for stream in (new, old))
-            yield f"stream '{name}': its delay is {here} here and {there} {where}"
+            fact = f"stream '{name}': its delay is {here} here and {there} {where}"
+            yield CatalogDifference(fact, f"delay='{there}'")
     for name in recorded["relations"].keys() & wanted["relations"].keys():
         old, new = recorded["relations"][name], wanted["relations"][name]
         yield from _columns(f"relation '{name}'", old["columns"], new["columns"], where)
         if old["retroactive"] != new["retroactive"]:
             here, there = ("retroactive" if relation["retroactive"] else "not retroactive" for relation in (new, old))
-            yield f"relation '{name}' is {here} here and {there} {where}"
+            fact = f"relation '{name}' is {here} here and {there} {where}"
+            yield CatalogDifference(fact, f"register it as it was: retroactive={old['retroactive']}")
 
 
-def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str], where: str) -> Iterator[str]:
+def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str], where: str) -> Iterator[CatalogDifference]:
     for column in dict.fromkeys([*old, *new]):
         here, there = new.get(column), old.get(column)
         if here != there:
-            known = f"{here or 'missing'} here and {there or 'missing'} {where}"
-            yield f"{source}: column '{column}' is {known}"
+            fact = f"{source}: column '{column}' is {here or 'missing'} here and {there or 'missing'} {where}"
+            if there is None:
+                way_out = f"leave it out: df.drop('{column}')"
+            elif here is None:
+                way_out = f"add it: df.withColumn('{column}', lit(None).cast('{there}'))"
+            else:
+                way_out = f"cast it: df.withColumn('{column}', col('{column}').cast('{there}'))"
+            yield CatalogDifference(fact, way_out)

@@ -105,6 +105,7 @@ class Handle(AnswerViews):
         self._catching_up = CatchingUp(loop)
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
+        self._changes = tuple(checkpoint.changes)  # told with the next round, which is the first that they concern
         self._failure: BaseException | None = None
         self._is_stopping = False
         self._ended = threading.Event()
@@ -478,6 +479,8 @@ class Handle(AnswerViews):
     # ---- Spark calls these --------------------------------------------------------------------------------------
 
     def report(self, progress: RoundProgress) -> None:
+        if self._changes:
+            progress, self._changes = replace(progress, changes=self._changes), ()
         self._recent.append(progress)
         if self._listener is not None:
             self._listener(progress)

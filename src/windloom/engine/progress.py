@@ -43,6 +43,7 @@ class RoundProgress:
     the share of judged rounds whose plan was the best for what the round was, and `regret` are the seconds that the
     other rounds lost.
 
+    `changes` says, of the first round after a start, what the streams have otherwise since then: delays, new columns.
     `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the answered
     windows of queries with a deadline, `late_windows` those of them that were answered after it; `late_answers` has, by
     query, the number of late windows and by how many seconds the latest one was late.
@@ -83,6 +84,7 @@ class RoundProgress:
     late_answers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by query
     answered_windows: int = 0
     late_windows: int = 0
+    changes: Sequence[str] = ()
 
     @property
     def total_seconds(self) -> float:

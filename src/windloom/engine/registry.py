@@ -5,9 +5,9 @@ The module is long because what is registered depends on each other: whatever re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -97,8 +97,18 @@ class Registry:
             return
         if is_registered and not replace and before is not None:
             facts = list(differences(_identity(before), _identity(made), "where it was registered first"))
-            raise _registered_otherwise(made.title, "; ".join(facts) or "its rate was another one")
+            raise _registered_otherwise(
+                made.title, "; ".join(each.fact for each in facts) or "its rate was another one"
+            )
         self._replace_source(made)
+
+    def order_columns(self, columns: Mapping[str, Sequence[str]]) -> None:
+        """Put the columns of streams into the order that a checkpoint has: its files call a column by its place."""
+        for name, ordered in columns.items():
+            stream = self.streams.get(name)
+            if stream is not None and list(stream.columns) != list(ordered):
+                kinds = {column: stream.columns[column] for column in ordered}
+                self.streams[name] = dataclasses.replace(stream, columns=kinds)
 
     @property
     def sources(self) -> dict[str, Stream]:
@@ -490,7 +500,7 @@ def _no_data(stream: str) -> WindloomError:
 
 def _means_the_same(query: Query, other: Query) -> bool:
     """Return whether two queries differ only in how they are written."""
-    return replace(query, text=other.text) == other
+    return dataclasses.replace(query, text=other.text) == other
 
 
 def _identity(source: Stream) -> dict[str, Any]:

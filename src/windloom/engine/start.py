@@ -102,6 +102,7 @@ def start_stream(
         storage = StagedStorage(storage_at(spark, checkpoint_place))
         opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
+        registry.order_columns(opened.columns)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         memory, ongoing = Memory(), options.ongoing
@@ -304,11 +305,12 @@ def _record_plan(
         record = queries.first(declared, wanted)
     else:
         before = newest.declared
-        if before and declared and not before.keys() & declared.keys():
+        is_renamed = not {*before.values()}.isdisjoint(declared.values())
+        if before and declared and not before.keys() & declared.keys() and not is_renamed:
             raise WindloomError(
                 "the checkpoint belongs to another catalog",
                 f"none of its {len(before):,} queries, such as '{next(iter(before))}', is registered here",
-                "give this catalog a checkpoint of its own",
+                "give this catalog a checkpoint of its own; or register one of those queries once more for this start",
             )
         put = {name: text for name, text in declared.items() if before.get(name) != text}
         gone = [name for name in before if name not in declared and name in newest.queries]

@@ -295,14 +295,32 @@ def test_a_checkpoint_without_its_identity_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_columns_may_come_and_delays_may_change(tmp_path: Path) -> None:
+    first = list(STREAM.columns)
+    with opened(tmp_path) as checkpoint:
+        assert (checkpoint.changes, checkpoint.columns) == ([], {"s": first})
+    columns = {"new": DataType.parse("int"), **STREAM.columns}
+    changed = {"s": replace(STREAM, delay_ticks=5_000_000, columns=columns)}
+    for changes in (
+        ["stream 's': column 'new' (int) is new", "stream 's': its delay is 5 seconds from now on, and was 0 seconds"],
+        [],
+    ):
+        with opened(tmp_path, changed) as checkpoint:
+            assert checkpoint.changes == changes
+            assert checkpoint.columns == {"s": [*first, "new"]}, "behind those that were there"
+    with pytest.raises(WindloomError, match="another catalog") as error, opened(tmp_path):
+        pass
+    assert error.value.detail == "stream 's': column 'new' is missing here and int in the checkpoint"
+    assert error.value.hint.startswith("add it: df.withColumn('new', lit(None).cast('int'))")
+
+
 @pytest.mark.parametrize(
     ("streams", "difference"),
     [
-        ({"s": replace(STREAM, delay_ticks=5_000_000)}, "stream 's': its delay is 5 seconds here and 0 seconds in"),
         ({"s": replace(STREAM, time="n")}, "stream 's': its time is 'n in us' here and 'tick in us' in"),
         (
             {"s": replace(STREAM, columns={**STREAM.columns, "x": DataType.parse("int"), "z": DataType.parse("int")})},
-            "column 'x' is int here and double in the checkpoint; stream 's': column 'z' is int here and missing in",
+            "column 'x' is int here and double in the checkpoint",
         ),
         ({"s": STREAM, "t": STREAM}, "stream 't' is not in the checkpoint"),
         ({"t": STREAM}, "stream 's' of the checkpoint is not in this catalog"),
@@ -316,5 +334,6 @@ def test_the_checkpoint_of_another_catalog_is_refused_with_the_difference(
     with pytest.raises(WindloomError, match="belongs to another catalog") as error, opened(tmp_path, streams):
         pass
     assert difference in error.value.detail
+    assert error.value.hint.endswith("; or give this catalog a checkpoint of its own"), "there is another way out"
     with opened(tmp_path, {"s": replace(STREAM, events_per_second=3.0)}):
         pass  # a rate is no part of what a stream is, and the refused one holds no lock

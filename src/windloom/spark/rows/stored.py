@@ -102,10 +102,7 @@ class StoredTuples:
             return pa.schema(list(zip(names, kinds, strict=True))).empty_table()
         tables = [self.folder.read(file, names) for file in files]
         table = pa.concat_tables(tables, promote_options="default")
-        for name, kind in zip(names, kinds, strict=True):
-            if name not in table.column_names:  # the column was not kept yet when these files were written
-                table = table.append_column(name, pa.nulls(table.num_rows, kind))
-        return table.select(names).combine_chunks()
+        return _with_columns(table, dict(zip(names, kinds, strict=True))).select(names).combine_chunks()
 
     def near(self, kept: TupleStores, asked_rows: ReportedWindows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
         """Return an interval join that the driver makes, with its tuples; None for others, or for very many tuples."""
@@ -120,6 +117,14 @@ class StoredTuples:
             schema = pa.schema([*kinds, (TICK, pa.int64()), (ROUND, pa.int64())])
             sides.append(near_tuples(self.table(stream, list(names), files).cast(schema), names, TICK, ROUND))
         return (join, tuple(sides)) if fits(sides, join) else None
+
+
+def _with_columns(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return tuples with NULL in columns that none of their files has: these came later, or were kept later."""
+    for name, kind in kinds.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, kind))
+    return table
 
 
 def read_tuples(kept: TupleStores, asked: Sequence[ReportedWindows]) -> int:
@@ -172,13 +177,17 @@ class SparkHistory:
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
         """Return projected tuples, read on the driver, for scans that project columns and nothing else."""
+        kinds = {}
+        for column in scan.columns:
+            name = _column(column.sql, stream)
+            kinds[column_name(stream, name)] = arrow_type(stream.columns[name])
         names = [column_name(stream, _column(column.sql, stream)) for column in scan.columns]
         tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
         columns = ["tick", *(f"x{i}" for i in range(len(names)))]
         if not tables:
-            kinds = [pa.int64(), *(pa.null() for _ in names)]
-            return pa.Table.from_arrays([pa.array([], kind) for kind in kinds], names=columns)
-        table = pa.concat_tables(tables, promote_options="default")
+            nothing = [pa.int64(), *(pa.null() for _ in names)]
+            return pa.Table.from_arrays([pa.array([], kind) for kind in nothing], names=columns)
+        table = _with_columns(pa.concat_tables(tables, promote_options="default"), kinds)
         if int(np.min(table.column(TICK).to_numpy())) < since:
             table = table.filter(pc.greater_equal(table.column(TICK), since))
         return pa.Table.from_arrays([table.column(TICK), *(table.column(name) for name in names)], names=columns)
