@@ -369,3 +369,16 @@ def test_rows_that_are_missing_or_too_many_are_shown(frame: DataFrame) -> None:
     assert more.missing == 0
     assert more.extra > 0
     assert "symbol = 'B'" in more.first_difference
+
+
+def test_a_join_is_refused_for_the_tuples_that_there_are_and_not_for_an_assumed_rate(spark: SparkSession) -> None:
+    text = "SELECT count(*) AS n FROM a [TUMBLE 1 hour] x JOIN a [TUMBLE 1 hour] y ON x.k <> y.k"
+    few, many = Loom(spark), Loom(spark)
+    few.stream("a", spark.sql("SELECT timestamp_seconds(id) AS ts, id % 3 AS k FROM range(300)"), time="ts")
+    few.query("q", text)
+    assert few.run().arrow("q")["n"].to_pylist() == [300 * 200]
+    many.stream("a", spark.sql("SELECT timestamp_seconds(id DIV 100) AS ts, id % 3 AS k FROM range(90000)"), time="ts")
+    many.query("q", text)
+    with pytest.raises(WindloomError, match="would make too many pairs") as caught:
+        many.run()
+    assert "tuples counted of a: 90,000" in caught.value.detail

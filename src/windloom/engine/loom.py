@@ -25,10 +25,12 @@ from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Relation, Stream
 from windloom.optimizer.facts import PlanningFacts
+from windloom.optimizer.rows import TooManyPairsError
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.costs import SharingReport
 from windloom.plan.plan import Plan
 from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.native import counted_rate
 from windloom.spark.session import is_session, local_session
 from windloom.spark.untimed import warn_of_untimed
 from windloom.statistics.set_statistics import Ongoing
@@ -281,6 +283,23 @@ class Loom:
             self._plans[key] = make_plan(sources, self.queries.values(), types, options, known)
         return self._plans[key]
 
+    def _plan_of_counted(self, options: PlanOptions, refused: TooManyPairsError) -> Plan:
+        """Return the plan for the tuples that there are, which a job counts, stream by stream."""
+        longest = max(query.window.range_ticks for query in self.queries.values())
+        counts, sources = {}, dict(self._registry.sources)
+        for name in {name for query in self.queries.values() for name in query.streams}:
+            stream, frame = self.streams[name], self._registry.bounded(name)
+            if frame is None:
+                raise refused
+            counts[name], rate = counted_rate(frame, stream, longest)
+            sources[name] = replace(stream, events_per_second=rate)
+        try:
+            return make_plan(sources, self.queries.values(), self._registry.types(), options, self._known())
+        except TooManyPairsError as error:
+            counted = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
+            fact = f"{error.detail.partition(';')[0]}; tuples counted of {counted}"
+            raise TooManyPairsError(error.message, fact, error.hint.partition(", or tell")[0]) from None
+
     def _check_queries(self) -> None:
         if not self.queries:
             raise WindloomError(
@@ -407,7 +426,11 @@ class Loom:
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         with watch("plan"):
-            plan = self._plan(options, reads_files=placement != "executors")
+            try:
+                plan = self._plan(options, reads_files=placement != "executors")
+            except TooManyPairsError as error:  # by rates that may be assumed; the tuples are there to be counted
+                say("counting tuples, because a join would make many pairs")
+                plan = self._plan_of_counted(options, error)
             frames = self._registry.frames(plan)
         results = run_batch(
             self.spark,

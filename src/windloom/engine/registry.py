@@ -334,6 +334,11 @@ class Registry:
                 raise _no_data(stream.name)
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
+    def bounded(self, name: str) -> DataFrame | None:
+        """Return the data of a stream; None if it has none, or never ends."""
+        frame = self._frames.get(name)
+        return None if frame is None or frame.isStreaming else frame
+
     def files(self) -> dict[str, LocalFiles]:
         """Return the files of streams that the driver can read itself, by name of the stream."""
         for name, frame in self._frames.items():

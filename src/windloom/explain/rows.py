@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from windloom.explain.node import ExplainNode, Fact, json_only, words_only
 from windloom.explain.words import WIDTH, listing, one_line, origin_text, output_text, shorten
+from windloom.model.clauses import Emits
 from windloom.model.formatting import amount, count, number
 from windloom.model.rows import Reports
 from windloom.model.stream import EnrichedStream, Version
@@ -153,6 +154,8 @@ def _reports_text(planned: PlannedRows) -> str:
         return f"an aggregate per window and group, of rows summarised by {kept}"
     if rows.within:
         return "each pair once, when both tuples are there: it is append-only, so ISTREAM changes nothing"
+    if rows.reports is Reports.STANDING and planned.query.emission.kind is Emits.CHANGES:
+        return "changes from window to window: a row once when it comes, and once when it goes"
     text = {
         Reports.STANDING: "RSTREAM: all rows of every window",
         Reports.ENTERING: "ISTREAM: rows that the window before did not have",

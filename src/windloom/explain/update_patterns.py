@@ -120,7 +120,8 @@ def sink_text(query: Query) -> str:
         if rows.tells_end:
             return f"each row once, with `{VALID_UNTIL}`: nothing is withdrawn, and the sink 'current' drops it then"
         if query.emission.kind is Emits.CHANGES:
-            return "rows that come and go, as insert and delete: only tuples to come tell when a row goes"
+            when = ": only tuples to come tell when a row goes" if pattern is Pattern.STRICT else ""
+            return f"rows that come and go, as insert and delete{when}"
         # Of these patterns it is known, when a row comes, when it will go.
         adds = (
             f"`{VALID_UNTIL}`"

@@ -136,6 +136,10 @@ def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Orde
     return rows_so_far.rows, compared
 
 
+class TooManyPairsError(WindloomError):
+    """A join would make more pairs than a round can, judging by the rates of its streams."""
+
+
 #: More pairs than this, per window, are refused: a round would not end.
 MOST_PAIRS = 1e9
 
@@ -173,7 +177,7 @@ def plan_rows(
             strand.stream: f"{strand.stream}: {rate.rate:,.0f} per second ({rate.origin.source})"
             for strand, rate in zip(rows.strands, rates, strict=True)
         }
-        raise WindloomError(
+        raise TooManyPairsError(
             f"query '{query.name}' would make too many pairs",
             f"about {refused:,.0f} per window are expected, and {MOST_PAIRS:,.0f} are the most; "
             + "; ".join(shown.values()),

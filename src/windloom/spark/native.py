@@ -54,6 +54,14 @@ def tick_sql(stream: Stream) -> str:
             return f"unix_micros(try_cast({column} AS TIMESTAMP))"
 
 
+def counted_rate(frame: DataFrame, stream: Stream, range_ticks: int) -> tuple[int, float]:
+    """Return how many tuples there are, and how many per second; all of them lie within a range, or in more."""
+    tick = tick_sql(stream)
+    row = frame.selectExpr("count(*) AS n", f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    span = max(range_ticks, (row["last"] or 0) - (row["first"] or 0), 1)
+    return row["n"], max(row["n"], 1) * TICKS_PER_SECOND / span
+
+
 def has_time_sql(stream: Stream) -> str:
     """Return a condition for tuples that have a usable time, in words that a user may take over."""
     column = Expression.of_column(stream.time).sql

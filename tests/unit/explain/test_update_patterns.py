@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windloom.explain.update_patterns import Pattern, pattern_of
+from windloom.explain.update_patterns import Pattern, pattern_of, sink_text
 from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 
@@ -40,3 +40,16 @@ JOIN = f"SELECT a.k FROM a {W} JOIN b {W} ON a.k = b.k"
 )
 def test_a_query_has_the_pattern_that_the_rules_give(text: str, pattern: Pattern) -> None:
     assert pattern_of(parse_query("q", text, STREAMS)).pattern is pattern
+
+
+def test_what_a_sink_receives_agrees_with_the_pattern() -> None:
+    told = "only tuples to come tell when a row goes"
+    weak, strict = (
+        parse_query("q", text, STREAMS)
+        for text in (
+            f"SELECT DISTINCT k FROM a {W} EMIT CHANGES",
+            f"SELECT k FROM a {W} EXCEPT SELECT k FROM b {W} EMIT CHANGES",
+        )
+    )
+    assert told not in sink_text(weak)
+    assert told in sink_text(strict)

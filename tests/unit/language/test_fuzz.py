@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,3 +69,50 @@ def test_any_text_is_a_query_or_an_error_with_a_place(text: str) -> None:
 )
 def test_any_catalog_is_read_or_gives_an_error_with_a_place(text: str) -> None:
     check(complaint(lambda: parse_catalog(text).parse(STREAMS)))
+
+
+PASTED = [
+    block
+    for file in sorted((Path(__file__).parents[2] / "equivalence" / "pasted").glob("*.sql"))
+    for block in file.read_text(encoding="utf-8").strip("\n").split("\n\n")[1:]
+]
+TRADES = Stream(
+    "trades",
+    {
+        "ts": DataType.parse("timestamp"),
+        "symbol": DataType.parse("string"),
+        "venue": DataType.parse("string"),
+        "price": DataType.parse("double"),
+        "volume": DataType.parse("int"),
+        "fee": DataType.parse("decimal(10,2)"),
+        "flag": DataType.parse("boolean"),
+    },
+    time="ts",
+)
+
+
+def mutated(seed: int) -> str:
+    """A text for Spark, Flink, RisingWave or DuckDB with a few words left out, doubled, moved or put in."""
+    random = Random(seed)
+    words = re.findall(r"\w+|'[^']*'|\s+|.", random.choice(PASTED), re.DOTALL)
+    for _ in range(random.randint(1, 4)):
+        place, other = random.randrange(len(words)), random.randrange(len(words))
+        match random.randrange(5):
+            case 0:
+                del words[place : place + random.randint(1, 3)]
+            case 1:
+                words.insert(place, words[other])
+            case 2:
+                words[place], words[other] = words[other], words[place]
+            case 3:
+                words.insert(place, f" {random.choice(TOKENS)} ")
+            case 4:
+                words[place:place] = re.findall(r"\w+|\s+|.", random.choice(PASTED), re.DOTALL)[other : other + 6]
+        words = words or [" "]
+    return "".join(words)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.integers(0, 1 << 40))
+def test_a_mistake_in_a_pasted_text_gives_a_query_or_an_error_with_a_place(seed: int) -> None:
+    check(complaint(lambda: parse_query("q", mutated(seed), {"trades": TRADES})))

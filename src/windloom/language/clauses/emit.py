@@ -17,6 +17,8 @@ from windloom.model.windows.window import MAX_TICKS
 
 _FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
 _EARLY_FORM = "say how often, in the time of events: EMIT EARLY EVERY 10 seconds"
+#: Words of other systems for reports of changes, and for when they come.
+_OF_CHANGES = ("ON", "STREAM", "AFTER", "CHANGELOG", "DELTA", "DELTAS", "UPSERT", "RETRACT", "UPDATE", "UPDATES")
 #: What RisingWave writes after EMIT for what is our EMIT FINAL.
 _ON_CLOSE = ["ON", "WINDOW", "CLOSE"]
 #: Tokens after which the word EMIT is a name.
@@ -38,7 +40,8 @@ def cut_emit(tokens: Sequence[Token], source: SourceText) -> tuple[Sequence[Toke
         depth += (query[index + 1].token_type in CLOSE) - (query[index + 1].token_type in OPEN)
         before, after = query[index - 1], query[index + 1 :]
         is_a_name = is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT)
-        is_complete = is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+        is_known = is_word(after[0], *(kind.upper() for kind in Emits), *_OF_CHANGES)
+        is_complete = is_known or (len(after) == 1 and is_name(after[0]))
         if depth == 0 and is_word(query[index], "EMIT") and [each.text.upper() for each in after] == _ON_CLOSE:
             return tokens[:index], EmitClause(Emission(), Span.of(query[index:]))
         if depth == 0 and is_word(query[index], "EMIT") and not is_a_name and is_complete:
@@ -50,7 +53,11 @@ def _read(tokens: Sequence[Token], source: SourceText) -> EmitClause:
     word, rest = tokens[1], tokens[2:]
     kind = next((emits for emits in Emits if is_word(word, emits.upper())), None)
     if kind is None:
-        raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
+        said = " ".join(token.text.upper() for token in tokens)
+        hint = _FORMS
+        if is_word(word, *_OF_CHANGES):
+            hint = "write EMIT CHANGES for inserts, updates and deletes, EMIT EARLY EVERY 10 seconds for early rows"
+        raise source.error(f"{said} is not known", word, hint)
     if kind is Emits.EARLY:
         if not rest:
             raise source.error("EVERY is missing after EMIT EARLY", word, _EARLY_FORM)

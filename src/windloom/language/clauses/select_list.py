@@ -81,6 +81,11 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         _check_edges(statement, statement.called, edges, groups)
     if window is None:
         stream = statement.stream
+        selected = next((item.node for item in statement.items if is_window_call(item.node)), None)
+        if selected is not None:
+            name = selected.name.lower()
+            hint = f"group by it as well: GROUP BY {name}({stream.time}, '1 hour')"
+            raise statement.error(f"{name}() is selected, and nothing is grouped by it", selected, hint)
         raise statement.source.error(
             "the query has no window",
             statement.clause.first.stream,

@@ -145,7 +145,10 @@ _SORTED = "is not supported: the rows of a window are a set", "write ORDER BY, f
 _ORDERED = (*CLAUSES, TokenType.ORDER_BY)
 _ORDER = "after the stream come WHERE, GROUP BY, HAVING and ORDER BY, in this order"
 _ONE_PER_PART = "write one query for each part"
-_ONE_PER_GROUPING = "is not supported yet", "write one query for each grouping"
+_ONE_PER_GROUPING = (
+    "is not supported yet",
+    "write one query for each grouping, for example GROUP BY symbol and one without GROUP BY",
+)
 _REFUSED_CLAUSES = {
     **dict.fromkeys((TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY), _SORTED),
     TokenType.LIMIT: (
@@ -228,7 +231,8 @@ def find_from(tokens: Sequence[Token]) -> int | None:
 def _check_start(tokens: Sequence[Token], source: SourceText) -> None:
     first = tokens[0]
     if is_word(first, "WITH"):
-        raise source.error("WITH is not supported", first, "write one SELECT over one stream")
+        hint = "if it only renames, computes and filters, write it in FROM: SELECT … FROM (SELECT … FROM trades) AS x"
+        raise source.error("WITH is not supported", first, hint)
     if is_word(first, "CREATE"):
         raise source.error("a query begins with SELECT", first, "give the SELECT alone, or load the text as a catalog")
     if first.token_type is not TokenType.SELECT:
@@ -242,6 +246,9 @@ def check_clauses(tokens: Sequence[Token], last: Token, source: SourceText) -> N
     """Refuse unknown clauses after the FROM clause, which ends with the token `last`."""
     if tokens:
         token = tokens[0]
+        if TokenType.JOIN in [each.token_type for each in tokens[:3]] and tokens[0].token_type not in _ORDERED:
+            hint = "join the stream, and filter in WHERE: JOIN clicks [TUMBLE 1 hour] c ON o.user = c.user WHERE …"
+            raise source.error("a subquery cannot be joined", token, hint)
         if token.token_type not in _ORDERED and token.token_type not in _REFUSED_CLAUSES:
             raise source.error(f"cannot read '{source.raw(token)}' here", token, _ORDER)
     depth, clauses = 0, list(_ORDERED)

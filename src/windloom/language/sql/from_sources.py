@@ -49,7 +49,11 @@ _REFUSED = {
         "FULL JOIN is not supported",
         "write two queries: a LEFT JOIN b, and the rows of b without a match, b LEFT ANTI JOIN a",
     ),
-    "ASOF": ("ASOF JOIN is not supported", "join windows on a key: JOIN … ON a.x = b.y"),
+    "ASOF": (
+        "ASOF JOIN is not supported",
+        "pair tuples that are near in time, FROM orders o JOIN clicks c WITHIN 30 minutes ON o.user = c.user;"
+        " or take the latest of a window with last(c.page)",
+    ),
 }
 
 

@@ -20,6 +20,7 @@ from windloom.language.sql.syntax import parse_select
 from windloom.language.sql.terms import Term
 from windloom.language.sql.tokens import SourceText, Span, fold_literals, tokenize
 from windloom.model import DataType, Expression, Stream, UserDefined
+from windloom.model.clauses import WINDOW_EDGES
 from windloom.model.expression import Scalar
 
 
@@ -96,6 +97,9 @@ class JoinNames(Names):
                 hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
                 return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
             name = parts[1]
+            if name.name.lower() in WINDOW_EDGES:
+                hint = f"leave the condition on {name.name} out: windows that end together are paired without it"
+                return binder.error(f"'{parts[0].name}.{name.name}' is no column of the tuples", name, hint)
             said = f"'{parts[0].name}' has no column '{name.name}'"
             return binder.error(said, name, near_columns(name.name, self._columns()))
         return no_column(parts, name, node, binder) or binder.error(

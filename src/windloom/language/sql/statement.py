@@ -184,6 +184,12 @@ def take_apart(
                 "write brackets: FROM a [TUMBLE 1 hour] JOIN b [TUMBLE 1 hour] ON a.x = b.x; windows pair by their ends"
             )
             raise source.error(f"{name} cannot be joined as a table function", side.function.word, hint)
+    for over in tree.find_all(exp.Window):
+        hint = (
+            "aggregates are over windows of a stream: of the last 10 tuples at each of them,"
+            " FROM trades [PARTITION BY symbol ROWS 10 SLIDE 1] … GROUP BY symbol; of time, [RANGE 1 h SLIDE 1 min]"
+        )
+        raise source.error("OVER (…) is not supported", span_of(over, Span.of(clause.rest[:1])), hint)
     calls = with_spark_windows(tree, source, Span.of(clause.rest[:1]))
     if clause.first.function is not None:
         _with_last_instants(tree)
