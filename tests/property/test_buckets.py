@@ -9,15 +9,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.buckets import facts_of, run_in_buckets
+from support.buckets import facts_of, operator_plan, run_in_buckets, step_buckets
 from support.catalogs import ROWS, catalogs, growing_catalogs, make_query
 from support.compare import assert_equal_rows
 from support.drawing import examples
 from support.round_streams import KINDS, check_rounds, drawn_rounds
 from support.rounds import Round, run_rounds
+from windloom.checkpoint.state_codec import decode
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 from windloom.operator import segments
+from windloom.operator.segments import MemoryStore
 from windloom.optimizer.stages import PlanOptions
 from windloom.state.cells import Cells
 
@@ -117,3 +119,24 @@ def test_a_window_that_closes_reads_summaries_of_what_lies_wholly_in_it(
     assert_equal_rows(query, arrived, wanted, run.lives[0].reported[len(rounds) - 1])
     # A window of 512 slices and four groups; the round closes four of them.
     assert read[-1] < 512 * len(groups) // 6
+
+
+def test_a_process_reads_a_segment_once_and_remembers_no_more_than_its_limit() -> None:
+    query = make_query("q", TimeWindow(8, 1), [Aggregate("count")], ("k",))
+    planned = operator_plan((query,), PlanOptions(intake="woven"))
+    store, asked = MemoryStore("a place of its own"), list[str]()
+    get = store.get
+    store.get = lambda name: asked.append(name) or get(name)  # type: ignore[func-returns-value, method-assign]
+    for number in range(20):
+        step_buckets(planned, [store], [{"tick": number, "k": "a", "i": 0, "b": True}], number + 1)
+    assert {name for name in asked if name.startswith("s")} == set()
+    remembered = segments.ReadSegments(1_000)
+    for number in range(100):
+        remembered.put("place", str(number), some_cells(store))
+    assert remembered.get("place", "99") is not None
+    assert remembered.get("place", "0") is None
+
+
+def some_cells(store: MemoryStore) -> Cells:
+    """Cells of one of its segments."""
+    return next(iter(decode(next(blob for name, blob in store.blobs.items() if name.startswith("s"))).cells.values()))

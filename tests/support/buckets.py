@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from support.compare import rows_of
@@ -20,6 +21,8 @@ from windloom.optimizer.intake.woven import whole_scans
 from windloom.optimizer.stages import PlanOptions
 from windloom.state.state import State
 from windloom.weave.round_input import RoundInput
+
+_RUNS = count()
 
 
 @lru_cache(maxsize=64)
@@ -67,7 +70,8 @@ def run_in_buckets(
     rounds: Sequence[Round], options: PlanOptions, buckets: int, history_ticks: int = 0
 ) -> tuple[Run, list[MemoryStore]]:
     """Like `run_rounds`, in buckets; states are left out."""
-    stores = [MemoryStore() for _ in range(buckets)]
+    # Every other bucket remembers the segments that it has read.
+    stores = [MemoryStore(f"{next(_RUNS)}" if number % 2 else "") for number in range(buckets)]
     run, running = Run([], [], []), dict[str, Life]()
     for number, round_ in enumerate(rounds):
         planned = operator_plan(tuple(round_.queries.values()), options)

@@ -20,6 +20,8 @@ costs grows with the logarithm of its range. A summary is made when a window fir
 
 from __future__ import annotations
 
+import zlib
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -50,7 +52,13 @@ COMPACTED_BYTES = 8 << 20
 
 
 class SegmentStore(Protocol):
-    """Where a bucket keeps its blobs by name: Spark's state store, or memory in a batch run."""
+    """Where a bucket keeps its blobs by name: Spark's state store, or memory in a batch run.
+
+    `place` is the same in all rounds of the bucket, and no other bucket has it; empty if there is only one round.
+    """
+
+    @property
+    def place(self) -> str: ...
 
     def get(self, name: str) -> bytes | None: ...
 
@@ -62,7 +70,8 @@ class SegmentStore(Protocol):
 class MemoryStore:
     """Blobs in memory: for tests, and for a batch run, after which nothing is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = "") -> None:
+        self.place = place
         self.blobs: dict[str, bytes] = {}
 
     def get(self, name: str) -> bytes | None:
@@ -73,6 +82,37 @@ class MemoryStore:
 
     def remove(self, name: str) -> None:
         del self.blobs[name]
+
+
+class ReadSegments:
+    """Cells of segments that this process has read or written lately: it may run the next round of the bucket too.
+
+    The name of a segment has the checksum of its bytes, so that an attempt that failed leaves nothing behind under it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
+        self._cells: OrderedDict[tuple[str, str], Cells] = OrderedDict()
+
+    def get(self, place: str, name: str) -> Cells | None:
+        cells = self._cells.get((place, name))
+        if cells is not None:
+            self._cells.move_to_end((place, name))
+        return cells
+
+    def put(self, place: str, name: str, cells: Cells) -> None:
+        if not place or (place, name) in self._cells:
+            return
+        self._cells[place, name] = cells
+        self._size += cells.nbytes
+        while self._size > self._limit:
+            _, dropped = self._cells.popitem(last=False)
+            self._size -= dropped.nbytes
+
+
+#: How many bytes of cells a process remembers.
+READ_BYTES = 64 << 20
+_READ = ReadSegments(READ_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +241,12 @@ class BucketSegments:
         return merge_all([self._read(number, segment) for segment in segments])
 
     def _read(self, number: int, segment: Segment) -> Cells:
-        blob = self._store.get(segment.name)
-        assert blob is not None, f"the catalogue names the segment {segment.name}"
-        (cells,) = decode(blob).cells.values()
+        cells = _READ.get(self._store.place, segment.name)
+        if cells is None:
+            blob = self._store.get(segment.name)
+            assert blob is not None, f"the catalogue names the segment {segment.name}"
+            (cells,) = decode(blob).cells.values()
+            _READ.put(self._store.place, segment.name, cells)
         return restored_state(State({number: cells}), self._plan).cells[number]
 
     def _write(
@@ -215,7 +258,9 @@ class BucketSegments:
         covers: tuple[str, ...] = (),
         covered: Sequence[Segment] = (),
     ) -> Segment:
-        name, blob = f"s{self.next_number}", encode(State({0: cells}), COMPRESSION)
+        blob = encode(State({0: cells}), COMPRESSION)
+        name = f"s{self.next_number}-{zlib.crc32(blob):08x}"
+        _READ.put(self._store.place, name, cells)
         first = min((each.first for each in covered), default=int(cells.starts.min()))
         last = max((each.last for each in covered), default=int(cells.starts.max()))
         segment = Segment(name, stretch, first, last, len(cells), len(blob), level, covers)

@@ -54,6 +54,9 @@ _BLOCK_NAMES = [column.split()[0] for column in _BLOCKS.split(", ")]
 #: In place of a shape's number: the row counts what the round has brought.
 _COUNTS = -1
 
+#: The property in which a task finds the streaming query that it belongs to.
+_QUERY_ID = "sql.streaming.queryId"
+
 _Batches = Iterator[pa.RecordBatch]
 
 
@@ -285,8 +288,8 @@ _BLOCK_SCHEMA = pa.schema(
 class StateStore:
     """The blobs of one bucket in Spark's state store."""
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
+    def __init__(self, state: Any, place: str) -> None:
+        self._state, self.place = state, place
 
     def get(self, name: str) -> bytes | None:
         return bytes(self._state.getValue((name,))[0]) if self._state.containsKey((name,)) else None
@@ -310,7 +313,10 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802
         planned = loaded(self._blob)
         part, is_first = merged_parts((bytes(row["part"]) for row in rows), planned.plan), key[0] == 0
-        made = step_bucket(planned, StateStore(self._state), part, by_delay(planned.plan), is_first=is_first)
+        task = TaskContext.get()
+        query = None if task is None else task.getLocalProperty(_QUERY_ID)
+        store = StateStore(self._state, f"{query} {key[0]}" if query else "")
+        made = step_bucket(planned, store, part, by_delay(planned.plan), is_first=is_first)
         for row in _block_rows(made, is_first=is_first):
             yield Row(**row)
 
