@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from support.streams import SCHEMA, random_rows
 from support.truths import interpreted
@@ -165,3 +166,20 @@ def test_a_list_that_is_too_long_is_an_error_that_names_its_window(spark: SparkS
     assert caught.value.message == "query 'many': 'collect_list(id)' lists too many values"
     assert caught.value.detail.startswith("window [1970-01-01")
     assert caught.value.detail.endswith("group a: there are more than 100,000")
+
+
+def test_functions_of_pyspark_are_read_from_the_plan_of_a_dataframe(spark: SparkSession, frame: DataFrame) -> None:
+    asked = [
+        *(F.count_if(F.col("i") > 3), F.corr("i", "f"), F.covar_samp("i", "d")),
+        *(F.percentile_approx("i", 0.5), F.percentile_approx("d", [0.1, 0.5], 99_999), F.percentile("i", 0.3)),
+        *(F.skewness("i"), F.kurtosis("f"), F.regr_slope("i", "f"), F.regr_avgx("i", "f"), F.regr_r2("d", "i")),
+        *(F.try_sum("i"), F.try_avg("d"), F.every("b"), F.std("i"), F.array_sort(F.collect_set("t"))),
+    ]
+    loom = Loom(spark)
+    window = F.window("ts", "60 seconds", "20 seconds")
+    wanted = frame.groupBy(window, "k").agg(*(column.alias(f"o{i}") for i, column in enumerate(asked)))
+    loom.query("q", wanted)
+    results = loom.run()
+    assert results["q"].dtypes == wanted.dtypes
+    outcome = loom.verify("q", results)
+    assert outcome, str(outcome)

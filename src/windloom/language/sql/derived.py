@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 
+from windloom.aggregates.equivalents import EQUIVALENTS, WITHIN_GROUP
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.errors import near_names
 from windloom.language.sql.from_clause import FromClause, check_clauses, cut_from_clause, find_from
@@ -110,7 +111,7 @@ def _read(
         if value and key not in ("kind", "expressions", "where"):
             raise source.error("the derived table does more than select and filter", place, _ONLY)
     for call in tree.find_all(exp.Anonymous):
-        if call.name.lower() in FUNCTIONS or call.name.lower() in own:
+        if call.name.lower() in {*FUNCTIONS, *EQUIVALENTS, *WITHIN_GROUP, *own}:
             raise source.error(f"the derived table aggregates with {call.name.lower()}()", span_of(call, place), _ONLY)
     columns: dict[str, exp.Expr] = {}
     has_star = False

@@ -10,7 +10,7 @@ from windloom.aggregates.equivalents import EQUIVALENTS, WITHIN_GROUP, Equivalen
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.language.sql.binder import Binder, Call
 from windloom.language.sql.syntax import parse_expression
-from windloom.language.sql.terms import inside
+from windloom.language.sql.terms import inside, number_of
 from windloom.model.aggregate import STANDARD_ERROR
 
 #: What stands for the arguments of a meaning in examples.
@@ -72,6 +72,8 @@ def _ordered(call: Call, binder: Binder) -> exp.Expr:
         raise binder.error("WITHIN GROUP orders by one expression", call.node, "write WITHIN GROUP (ORDER BY price)")
     if ordered[0].args.get("desc"):
         hint = "order ascending; counted from the other end, p is 1 - p"
+        if call.function == "mode":
+            hint = "order ascending: of equally frequent values, the smallest is taken"
         raise binder.error(f"{call.function}() in descending order is not supported", ordered[0].this, hint)
     return _replaced(WITHIN_GROUP[call.function], list(call.node.expressions), call, binder, x=ordered[0].this)
 
@@ -150,7 +152,7 @@ def _of_many(name: str, argument: exp.Expr, shares: list[exp.Expr], call: Call, 
 def _without_deviation(call: Call, binder: Binder) -> list[exp.Expr]:
     """Return the arguments of APPROX_COUNT_DISTINCT(x, rsd) without rsd, which must not ask for more than it has."""
     argument, deviation = call.node.expressions
-    wanted = _number(deviation)
+    wanted = number_of(deviation)
     if wanted is None or wanted <= 0:
         hint = "for example approx_count_distinct(user, 0.05)"
         raise binder.error("approx_count_distinct() needs a number above 0 as its rsd", deviation, hint)
@@ -171,16 +173,8 @@ def _without_flag(call: Call, binder: Binder) -> list[exp.Expr]:
 def _without_accuracy(call: Call, binder: Binder) -> list[exp.Expr]:
     """Return the arguments of APPROX_PERCENTILE(x, p, accuracy) without the accuracy: the answer is exact."""
     *arguments, accuracy = call.node.expressions
-    wanted = _number(accuracy)
+    wanted = number_of(accuracy)
     if wanted is None or wanted < 1 or wanted != int(wanted):
         hint = f"for example {call.function}(price, 0.95, 10000); the answer is exact, whatever it is"
         raise binder.error(f"{call.function}() needs a whole number above 0 as its accuracy", accuracy, hint)
     return arguments
-
-
-def _number(node: exp.Expr) -> float | None:
-    node = inside(node)
-    try:
-        return float(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
-    except ValueError:
-        return None

@@ -13,7 +13,7 @@ from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.sql.binder import Binder, Call
 from windloom.language.sql.equivalents import meaning_of
 from windloom.language.sql.syntax import CHANGING, SUPPORTED, why_refused
-from windloom.language.sql.terms import Term, all_of, condition_of, inside, is_not_null
+from windloom.language.sql.terms import Term, all_of, condition_of, inside, is_not_null, number_of
 from windloom.model import Aggregate, Expression, Stream, TypeKind, UserDefined
 from windloom.model.aggregate import Function, find_function
 
@@ -37,16 +37,10 @@ def _holistic_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> t
     if len(arguments) != 2:
         raise binder.error(f"{spelling}() takes two arguments, not {len(arguments)}", node, example)
     number, argument = arguments if constant.goes_first else arguments[::-1]
-    sign, inner = 1, number
-    while isinstance(inner, exp.Paren | exp.Neg):
-        sign = -sign if isinstance(inner, exp.Neg) else sign
-        inner = inner.this
-    text = str(inner.this) if isinstance(inner, exp.Literal) and not inner.is_string else ""
-    try:
-        value = sign * (int(text) if text.isdigit() else float(text))
-    except ValueError:
+    value = number_of(number)
+    if value is None:
         message = f"{spelling}() needs a number as its {constant.letter}, the same for all tuples"
-        raise binder.error(message, number, example) from None
+        raise binder.error(message, number, example)
     wrong = constant.check(value)
     if wrong is not None:
         raise binder.error(f"{spelling}() cannot be taken: {wrong}", number, example)

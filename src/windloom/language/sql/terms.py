@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import IntEnum
 
 from sqlglot import exp
 
+from windloom.expressions.literals import literal
 from windloom.model import DataType, Expression, TypeKind
-from windloom.model.expression import ColumnRef, Opaque, Scalar, cast
+from windloom.model.expression import ColumnRef, ConstantValue, Opaque, Scalar, cast
 
 
 class Precedence(IntEnum):
@@ -98,6 +100,20 @@ def inside(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def number_of(node: exp.Expr) -> float | None:
+    """Return the value of a literal number with any sign, an `int` if it has no fraction; None for all else."""
+    sign, node = 1, inside(node)
+    while isinstance(node, exp.Neg):
+        sign, node = -sign, inside(node.this)
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    found = literal(str(node.this))
+    value = found.value if isinstance(found, ConstantValue) else None
+    if isinstance(value, int):
+        return sign * value
+    return sign * float(value) if isinstance(value, float | Decimal) else None
 
 
 def compose(level: Precedence, *pieces: str | Term, tree: Scalar | None = None, typed_as: Scalar | None = None) -> Term:
