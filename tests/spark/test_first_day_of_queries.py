@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.files import follow, put
-from support.trades import ROWS, STREAM, trades
+from support.trades import ROWS, STREAM, settings, trades
 from windloom import Loom, WindloomError
+from windloom.errors import WindloomWarning
+from windloom.spark.sources.files import find_file_stream
+from windloom.spark.sources.read import find_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,3 +174,60 @@ def test_a_source_stays_as_it_is_while_a_stream_reads_it(spark: SparkSession, tm
                 change()
     finally:
         handle.stop()
+
+
+# ---- times without a zone --------------------------------------------------------------------------------------------
+
+
+def test_a_timestamp_stream_reads_times_without_a_zone_in_the_zone_of_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.cql").write_text(STREAM)
+    local = trades(spark, ROWS).selectExpr("CAST(ts AS TIMESTAMP_NTZ) AS ts", "symbol", "price", "volume")
+    local.coalesce(1).write.parquet(str(tmp_path / "in"))
+    said = "stream 'trades': the times in 'ts' have no zone, and are read as times of the session's zone, Asia/Kolkata"
+    starts = {}
+    with settings(spark, spark__sql__session__timeZone="Asia/Kolkata"):
+        for streaming in (False, True):
+            loom = Loom(spark)
+            loom.load(tmp_path / "desk.cql")
+            read = find_file_stream if streaming else find_source
+            with pytest.warns(WindloomWarning) as told:
+                loom.stream("trades", read(loom.streams["trades"], str(tmp_path / "in")).read(spark))
+            assert [str(each.message)[: len(said)] for each in told] == [said], "once"
+            assert loom.streams["trades"].columns["ts"].name == "timestamp"
+            loom.query("flow", FLOW)
+            if streaming:
+                handle = loom.start("memory", trigger={"availableNow": True}, finish=True)
+                assert handle.awaitTermination(300)
+                starts[streaming] = sorted(set(handle.arrow("flow")["window_start"].to_pylist()))
+            else:
+                results = loom.run()
+                assert loom.verify("flow", results)
+                starts[streaming] = sorted(set(results.arrow("flow")["window_start"].to_pylist()))
+    assert starts[True] == starts[False]
+    assert starts[False][0] == ROWS[0][0] - timedelta(hours=5, minutes=30)
+    lacking = Loom(spark)
+    lacking.stream("trades", local, time="ts")
+    assert lacking.streams["trades"].columns["ts"].name == "timestamp_ntz", "without a declaration, times stay local"
+
+
+# ---- durations as people write them ----------------------------------------------------------------------------------
+
+
+def test_durations_in_messages_are_as_people_write_them(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "000", [*ROWS, (ROWS[-1][0] + timedelta(hours=3, milliseconds=795), "A", 1.0, 1)])
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
+    loom.query("flow", FLOW)
+    handle = loom.start("memory", trigger={"availableNow": True})
+    assert handle.awaitTermination(300)
+    with pytest.raises(WindloomError, match="cannot be answered") as refused:
+        handle.ask("SELECT symbol, sum(volume) AS v FROM trades [TUMBLE 90 minutes] GROUP BY symbol")
+    assert refused.value.hint == "keep at least 94 minutes of history when the stream is started"
+    other = Loom(spark)
+    other.stream("trades", trades(spark), time="ts", delay="90.5 minutes 25 ms")
+    with pytest.raises(WindloomError) as refused:
+        other.stream("trades", trades(spark), time="ts", delay="5545795 ms")
+    assert "its delay is 1 hour 32 minutes 25 seconds 795 milliseconds here" in refused.value.detail
+    assert "and 1 hour 30 minutes 30 seconds 25 milliseconds" in refused.value.detail

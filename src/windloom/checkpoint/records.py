@@ -10,7 +10,7 @@ from windloom.checkpoint.frames import frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json, to_json
 from windloom.checkpoint.state_codec import read_state, write_state
 from windloom.model.stream import Relation, Stream
-from windloom.model.time import format_duration
+from windloom.model.time import spoken_duration
 from windloom.plan.costs import Choices
 from windloom.state.state import State
 from windloom.statistics.estimates import Estimates
@@ -126,7 +126,7 @@ def with_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> tupl
         come = {column: kind for column, kind in new["columns"].items() if column not in old["columns"]}
         facts += [f"stream '{name}': column '{column}' ({kind}) is new" for column, kind in come.items()]
         if old["delay_ticks"] != new["delay_ticks"]:
-            now, before = (format_duration(each["delay_ticks"]) for each in (new, old))
+            now, before = (spoken_duration(each["delay_ticks"]) for each in (new, old))
             facts.append(f"stream '{name}': its delay is {now} from now on, and was {before}")
         streams[name] = {**old, "columns": {**old["columns"], **come}, "delay_ticks": new["delay_ticks"]}
     relations = {**recorded["relations"], **wanted["relations"]}
@@ -157,7 +157,7 @@ def differences(
             )
             yield CatalogDifference(f"stream '{name}': its time is '{here}' here and '{there}' {where}", _APART)
         if old["delay_ticks"] != new["delay_ticks"]:
-            here, there = (format_duration(stream["delay_ticks"]) for stream in (new, old))
+            here, there = (spoken_duration(stream["delay_ticks"]) for stream in (new, old))
             fact = f"stream '{name}': its delay is {here} here and {there} {where}"
             yield CatalogDifference(fact, f"delay='{there}'")
     for name in recorded["relations"].keys() & wanted["relations"].keys():

@@ -14,7 +14,7 @@ from windloom.errors import WindloomError, WindloomWarning, near_names
 from windloom.model.clauses import USUAL_PRIORITY, Urgency
 from windloom.model.expression import Expression
 from windloom.model.stream import Relation, Stream
-from windloom.model.time import INTEGER_UNITS, format_duration, parse_duration
+from windloom.model.time import INTEGER_UNITS, parse_duration, spoken_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -54,6 +54,7 @@ def make_stream(
     _check_arguments(name, frame, time, rate)
     check_columns(f"stream '{name}'", frame, declared)
     if declared is not None:
+        _say_zone(declared, frame)
         frame = match_declaration(declared, frame)
     columns, watermarks = column_types(frame), watermarked_columns(frame)
     if time is None and declared is None and len(watermarks) == 1:
@@ -78,8 +79,8 @@ def _delay_of_frame(
     if column not in watermarks:
         for other, ticks in watermarks.items():
             warnings.warn(
-                f"stream '{name}': withWatermark('{other}', '{format_duration(ticks)}') is not for its event time,"
-                f" '{column}', whose delay is {format_duration(declared_ticks)}; delay=… changes it",
+                f"stream '{name}': withWatermark('{other}', '{spoken_duration(ticks)}') is not for its event time,"
+                f" '{column}', whose delay is {spoken_duration(declared_ticks)}; delay=… changes it",
                 WindloomWarning,
                 stacklevel=5,
             )
@@ -88,14 +89,14 @@ def _delay_of_frame(
     found = watermarks_in(frame)
     names = {other for other, delay in found if delay == ticks}  # the column may have been renamed since
     delays = sorted({delay for other, delay in found if other in names} | {ticks})
-    facts = [f"withWatermark says {' and '.join(map(format_duration, delays))}"]
+    facts = [f"withWatermark says {' and '.join(map(spoken_duration, delays))}"]
     if declared_ticks:
-        facts.append(f"the catalog says {format_duration(declared_ticks)}")
+        facts.append(f"the catalog says {spoken_duration(declared_ticks)}")
     if len({*delays, declared_ticks or ticks}) > 1:
         raise WindloomError(
             f"stream '{name}' has two delays for '{column}'",
             "; ".join(facts),
-            f"leave one of them out, or say which holds: delay='{format_duration(max(*delays, declared_ticks))}'",
+            f"leave one of them out, or say which holds: delay='{spoken_duration(max(*delays, declared_ticks))}'",
         )
     return ticks
 
@@ -108,7 +109,7 @@ def _delay(name: str, delay: str | timedelta) -> int:
     if ticks < 0:
         raise WindloomError(
             f"stream '{name}': the delay cannot be negative",
-            f"it is {format_duration(ticks)}",
+            f"it is {spoken_duration(ticks)}",
             "for example delay='10 seconds'",
         )
     return ticks
@@ -213,7 +214,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
         fits_integer = given.kind is kind.kind is TypeKind.INTEGER and given.bits <= kind.bits
         if given == kind or kind.kind is TypeKind.OTHER:
             chosen.append(quoted)
-        elif fits_integer or (kind.name == "double" and fits_double):
+        elif fits_integer or _is_local_time(given, kind) or (kind.name == "double" and fits_double):
             chosen.append(f"CAST({quoted} AS {kind}) AS {quoted}")
         else:
             raise WindloomError(
@@ -222,6 +223,28 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
                 f"declare it {given}, or cast the data",
             )
     return frame.selectExpr(*chosen)
+
+
+def _is_local_time(given: DataType, declared: DataType) -> bool:
+    """Return whether data holds times without a zone, where instants are declared: the session's zone makes these."""
+    return given.kind is TypeKind.TIMESTAMP_NTZ and declared.kind is TypeKind.TIMESTAMP
+
+
+def _say_zone(declared: Stream, frame: DataFrame) -> None:
+    """Say once in which zone times without a zone are read."""
+    columns = column_types(frame)
+    actual = Stream(declared.name, columns)
+    found = [(name, actual.find_column(name), kind) for name, kind in declared.columns.items()]
+    local = [name for name, column, kind in found if column is not None and _is_local_time(columns[column], kind)]
+    if local:
+        zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+        names = ", ".join(f"'{name}'" for name in local)
+        warnings.warn(
+            f"{declared.title}: the times in {names} have no zone, and are read as times of the session's zone, {zone}"
+            " (spark.sql.session.timeZone); declare them TIMESTAMP_NTZ to read them as they are",
+            WindloomWarning,
+            stacklevel=5,
+        )
 
 
 #: A relation as the user gives it: one version for good, or a function that returns the current one.
@@ -276,6 +299,7 @@ def make_relation(name: str, given: Given, declared: Relation | None, retroactiv
     frame = _frame_of(name, given)
     check_columns(f"relation '{name}'", frame, declared)
     if declared is not None:
+        _say_zone(declared, frame)
         frame = match_declaration(declared, frame)
         matched: Given = (
             frame if isinstance(given, DataFrame) else (lambda: match_declaration(declared, _frame_of(name, given)))

@@ -10,7 +10,7 @@ from windloom.model.clauses import Emits
 from windloom.model.formatting import amount, count, number
 from windloom.model.rows import Reports
 from windloom.model.stream import EnrichedStream, Version
-from windloom.model.time import format_duration
+from windloom.model.time import format_duration, spoken_duration
 from windloom.plan.plan import Plan, PlannedRelation
 from windloom.plan.rows import PlannedRows, Retention, near_join, store_size
 
@@ -88,7 +88,7 @@ def store_node(plan: Plan, store: Retention) -> ExplainNode:
         Fact("stream", store.stream),
         Fact("columns", list(store.columns), ", ".join(map(one_line, store.columns)) or "none but the time"),
         Fact("where", wheres and list(wheres), chosen),
-        Fact("kept_ticks", size.ticks, f"{format_duration(size.ticks)} behind the watermark", "kept for"),
+        Fact("kept_ticks", size.ticks, f"{spoken_duration(size.ticks)} behind the watermark", "kept for"),
         words_only("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}"),
         *json_only(tuples=size.tuples, bytes=size.bytes, origin=asdict(size.origin)),
     ]
@@ -180,5 +180,5 @@ def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
         store = Retention(name, tuple(columns), types, None if None in conditions else predicates)
         size = store_size(store, [planned], *plan.rate_of(stream))
         expected = f"about {amount(size.tuples, 'tuple')}, {size_text(round(size.bytes))}"
-        texts.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")
+        texts.append(f"{one_line(name)}: {spoken_duration(size.ticks)}, {expected} (rate {origin_text(size.origin)})")
     return texts

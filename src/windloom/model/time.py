@@ -119,6 +119,35 @@ def format_duration(ticks: int) -> str:
     raise AssertionError("a tick is a whole microsecond")
 
 
+def spoken_duration(ticks: int) -> str:
+    """Return a duration exactly, in several units if one alone would need a large number.
+
+    >>> spoken_duration(90_000_000), spoken_duration(5_545_795_000), spoken_duration(-90_500_000)
+    ('90 seconds', '1 hour 32 minutes 25 seconds 795 milliseconds', '-1 minute -30 seconds -500 milliseconds')
+    """
+    plain = format_duration(ticks)
+    if len(plain.split()[0].lstrip("-")) <= 3:
+        return plain
+    sign, rest, parts = -1 if ticks < 0 else 1, abs(ticks), []
+    for name in ("day", "hour", "minute", "second", "millisecond", "microsecond"):
+        count, rest = divmod(rest, _UNITS[name])
+        if count:
+            parts.append(format_duration(sign * count * _UNITS[name]))
+    return " ".join(parts)
+
+
+def sufficient_duration(ticks: int) -> str:
+    """Return a duration that people would write, and that is at least this long.
+
+    >>> sufficient_duration(5_545_795_000), sufficient_duration(90_000_000), sufficient_duration(172_805_000_000)
+    ('93 minutes', '90 seconds', '49 hours')
+    """
+    units = ("day", "hour", "minute", "second", "millisecond", "microsecond")
+    first = next((place for place, name in enumerate(units) if ticks >= _UNITS[name]), len(units) - 1)
+    least = _UNITS[units[min(first + 1, len(units) - 1)]]
+    return spoken_duration(ticks if len(format_duration(ticks).split()[0]) <= 3 else -(-ticks // least) * least)
+
+
 def format_instant(tick: int) -> str:
     """Return an instant in ISO format, to the microsecond.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from windloom.answers.answers import Answers
 from windloom.errors import WindloomError
-from windloom.model.time import TICK_MIN, format_duration, format_instant
+from windloom.model.time import TICK_MIN, format_instant, sufficient_duration
 from windloom.plan.plan import Member, PartialSet, Plan, PlannedJoin, PlannedRelation
 from windloom.state.cells import Cells, merge_all
 from windloom.state.history import Past, kept_from
@@ -150,7 +150,7 @@ def _refusal(
         return WindloomError(
             message,
             f"its last complete window begins at {latest}{format_instant(last_start)}, and kept is {kept_since}",
-            f"keep at least {format_duration(closed - last_start)} of history when the stream is started",
+            f"keep at least {sufficient_duration(closed - last_start)} of history when the stream is started",
         )
     return WindloomError(
         message,
