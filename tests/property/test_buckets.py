@@ -16,9 +16,11 @@ from support.drawing import examples
 from support.round_streams import KINDS, check_rounds, drawn_rounds
 from support.rounds import Round, run_rounds
 from windloom.checkpoint.state_codec import decode
+from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 from windloom.operator import segments
+from windloom.operator.buckets import OperatorPlan
 from windloom.operator.segments import MemoryStore
 from windloom.optimizer.stages import PlanOptions
 from windloom.state.cells import Cells
@@ -140,3 +142,28 @@ def test_a_process_reads_a_segment_once_and_remembers_no_more_than_its_limit() -
 def some_cells(store: MemoryStore) -> Cells:
     """Cells of one of its segments."""
     return next(iter(decode(next(blob for name, blob in store.blobs.items() if name.startswith("s"))).cells.values()))
+
+
+def counting(slide: int) -> OperatorPlan:
+    query = make_query("q", TimeWindow(8, slide), [Aggregate("count")], ("k",))
+    return operator_plan((query,), PlanOptions(intake="woven"))
+
+
+ONE_ROW = [{"tick": 1, "k": "a", "i": 0, "b": True}]
+
+
+def test_another_number_of_buckets_is_refused_before_a_group_is_looked_for_in_the_wrong_one() -> None:
+    stores = [MemoryStore(), MemoryStore()]
+    step_buckets(counting(1), stores, ONE_ROW, 0)
+    with pytest.raises(WindloomError, match="into 2 buckets, and not into 1") as raised:
+        step_buckets(counting(1), stores[:1], ONE_ROW, 0)
+    assert "buckets=2" in raised.value.hint
+
+
+def test_a_plan_that_cannot_be_read_is_an_error_that_says_what_to_do() -> None:
+    store = MemoryStore()
+    step_buckets(counting(1), [store], ONE_ROW, 0)
+    store.blobs["plan"] = b"cwindloom.plan.gone\nPlan\n."
+    with pytest.raises(WindloomError, match="another version of Windloom") as raised:
+        step_buckets(counting(2), [store], ONE_ROW, 0)
+    assert "new checkpoint" in raised.value.hint

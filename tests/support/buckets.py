@@ -15,7 +15,7 @@ from windloom.checkpoint.frames import read_frame
 from windloom.checkpoint.state_codec import decode
 from windloom.model import Query
 from windloom.operator.buckets import BucketRound, OperatorPlan, step_bucket
-from windloom.operator.parts import merged_parts, weave_parts
+from windloom.operator.parts import Part, merged_parts, weave_parts
 from windloom.operator.segments import MemoryStore
 from windloom.optimizer.intake.woven import whole_scans
 from windloom.optimizer.stages import PlanOptions
@@ -57,7 +57,7 @@ def step_buckets(
         step_bucket(
             planned,
             store,
-            merged_parts(parts[bucket], plan),
+            merged_parts(parts[bucket], plan) if parts[bucket] else Part(buckets),
             frontiers,
             is_first=bucket == 0,
             history_ticks=history_ticks,

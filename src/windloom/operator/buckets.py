@@ -113,7 +113,7 @@ def step_bucket(
 ) -> BucketRound:
     """Run a round of one bucket, and leave facts and segments in its store; `is_first` is the first bucket."""
     plan = planned.plan
-    facts, segments, is_carried = _read_head(planned, store)
+    facts, segments, is_carried = _read_head(planned, store, part.buckets)
     largest = {name: seen.last for name, seen in part.ticks.items() if seen.last is not None}
     smallest = {name: seen.first for name, seen in part.ticks.items() if seen.first is not None}
     given = frontiers(facts, largest, smallest)
@@ -155,7 +155,7 @@ def step_bucket(
             history[number] = coverage
     segments.compact()
     left = replace(after, cells={}, owed={}, history=history)
-    _write_head(planned, store, left, segments, writes_plan=is_carried)
+    _write_head(planned, store, part.buckets, left, segments, writes_plan=is_carried)
     if not is_first:
         return BucketRound(answers, facts)
     events = sum(seen.tuples or 0 for seen in part.ticks.values())
@@ -248,13 +248,19 @@ def _behind(plan: Plan, facts: State, passed: Mapping[int, LateTuples]) -> dict[
 # The head: the facts of a bucket and the catalogue of its segments.
 
 
-def _read_head(planned: OperatorPlan, store: SegmentStore) -> tuple[State, BucketSegments, bool]:
+def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tuple[State, BucketSegments, bool]:
     """Return facts and segments in terms of the plan, and whether the plan is new to the bucket."""
     blob = store.get(HEAD)
     if blob is None:
         return State(), BucketSegments(store, planned.plan, {}, 0), True
     frame = read_frame("head", "the state of a bucket", blob, _DAMAGED)
     facts, body = decode(bytes(frame.blobs["facts"])), frame.body
+    if body["buckets"] != buckets:
+        raise WindloomError(
+            f"the checkpoint divides its state into {body['buckets']} buckets, and not into {buckets}",
+            "the bucket of a group depends on their number",
+            f"start the query again with it: loom.answers(…, buckets={body['buckets']})",
+        )
     catalogue = {
         int(number): tuple(
             Segment(name, stretch, first, last, cells, size, level, tuple(covers))
@@ -266,8 +272,15 @@ def _read_head(planned: OperatorPlan, store: SegmentStore) -> tuple[State, Bucke
         return facts, BucketSegments(store, planned.plan, catalogue, body["next"]), False
     written = store.get(PLAN)
     assert written is not None, "the plan is written with the first head"
-    # Written by this operator, into the checkpoint from which it also takes its state.
-    old: Plan = pickle.loads(written)
+    try:
+        # Written by this operator, into the checkpoint from which it also takes its state.
+        old: Plan = pickle.loads(written)
+    except (AttributeError, ImportError, TypeError) as error:
+        raise WindloomError(
+            "the operator's checkpoint was written by another version of Windloom, with other queries",
+            str(error),
+            "start once with that version and the new queries, or start with a new checkpoint",
+        ) from None
     return *_carried(facts, catalogue, body["next"], old, planned.plan, store), True
 
 
@@ -305,10 +318,16 @@ def _carried(
 
 
 def _write_head(
-    planned: OperatorPlan, store: SegmentStore, facts: State, segments: BucketSegments, *, writes_plan: bool
+    planned: OperatorPlan,
+    store: SegmentStore,
+    buckets: int,
+    facts: State,
+    segments: BucketSegments,
+    *,
+    writes_plan: bool,
 ) -> None:
     sets = {str(number): [list(astuple(each)) for each in held] for number, held in segments.catalogue.items()}
-    body = {"plan": planned.key, "next": segments.next_number, "sets": sets}
+    body = {"plan": planned.key, "buckets": buckets, "next": segments.next_number, "sets": sets}
     store.put(HEAD, frame_bytes("head", body, {"facts": encode(facts)}))
     if writes_plan:
         store.put(PLAN, planned.blob)

@@ -39,9 +39,10 @@ class Part:
     """What one task sends to one bucket, or several parts merged.
 
     `ticks` are those that the tuples of each stream span, with the number of tuples. `passed` are, by scan, all tuples
-    by slice and signature; only the first bucket has them, and only in a stream.
+    by slice and signature; only the first bucket has them, and only in a stream. `buckets` is how many there are.
     """
 
+    buckets: int = 1
     ticks: Mapping[str, Ticks] = field(default_factory=dict)
     cells: Mapping[int, Cells] = field(default_factory=dict)
     passed: Mapping[int, LateTuples] = field(default_factory=dict)
@@ -66,7 +67,7 @@ def weave_parts(
     cells_by_bucket = divide(taken.cells, plan, buckets)
     for bucket in range(buckets):
         passed = taken.behind if bucket == 0 else {}
-        yield bucket, encode_part(Part(ticks, cells_by_bucket.get(bucket, {}), passed), place)
+        yield bucket, encode_part(Part(buckets, ticks, cells_by_bucket.get(bucket, {}), passed), place)
 
 
 def divide(cells: Mapping[int, Cells], plan: Plan, buckets: int) -> dict[int, dict[int, Cells]]:
@@ -98,20 +99,22 @@ def encode_part(part: Part, place: int) -> bytes:
     passed = {f"passed {number}": table_blob(late.to_table()) for number, late in part.passed.items()}
     cells = {"cells": encode(State(part.cells), COMPRESSION)} if part.cells else {}
     ticks = {name: to_json(Ticks, seen) for name, seen in part.ticks.items()}
-    return frame_bytes("part", {"place": place, "ticks": ticks}, {**cells, **passed})
+    return frame_bytes("part", {"place": place, "buckets": part.buckets, "ticks": ticks}, {**cells, **passed})
 
 
 def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
     """Return a part, after its place among others."""
     frame = read_frame("part", "a part of a round", data, "run the round again")
-    cells = decode(bytes(frame.blobs["cells"])).cells if "cells" in frame.blobs else {}
+    cells: Mapping[int, Cells] = decode(bytes(frame.blobs["cells"])).cells if "cells" in frame.blobs else {}
     passed = {
         int(name.removeprefix("passed ")): LateTuples.from_table(table_of(blob))
         for name, blob in frame.blobs.items()
         if name != "cells"
     }
     ticks = {name: from_json(Ticks, seen) for name, seen in frame.body["ticks"].items()}
-    return int(frame.body["place"]), Part(ticks, restored_state(State(cells), plan).cells, passed)
+    return int(frame.body["place"]), Part(
+        frame.body["buckets"], ticks, restored_state(State(cells), plan).cells, passed
+    )
 
 
 def merged(parts: Sequence[Part]) -> Part:
@@ -127,6 +130,7 @@ def merged(parts: Sequence[Part]) -> Part:
         for number, late in part.passed.items():
             passed.setdefault(number, []).append(late)
     return Part(
+        max((part.buckets for part in parts), default=1),
         ticks,
         {number: merge_all(each) for number, each in cells.items()},
         {number: join_behind(each) for number, each in passed.items()},
