@@ -82,6 +82,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.adapt import ADAPT_WORKLOADS
     from bench.brought import BROUGHT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
+    from bench.first_day import FIRST_DAY_WORKLOADS
     from bench.joins import JOIN_WORKLOADS
     from bench.operator import OPERATOR_WORKLOADS
     from bench.overload import OVERLOAD_WORKLOADS
@@ -109,6 +110,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **OVERLOAD_WORKLOADS,
         **JOIN_WORKLOADS,
         **ROW_WORKLOADS,
+        **FIRST_DAY_WORKLOADS,
     }
 
 

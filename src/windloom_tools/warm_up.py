@@ -188,7 +188,10 @@ def ordinary_queries(spark: SparkSession) -> None:
         spark.read.schema("ts timestamp, symbol string, price double, volume bigint").csv(
             f"{folder}/csv", header=True
         ).count()
-        results = _loom(spark.read.parquet(f"{folder}/parquet"), _ORDINARY).run(out=f"{folder}/out")
+        loom = _loom(spark.read.parquet(f"{folder}/parquet"), _ORDINARY)
+        loom.table("wide", by="symbol", queries=["sums", "bounds"])
+        results = loom.run(out=f"{folder}/out")
+        results.table("wide", at="every")
         results["ratio"].orderBy("window_start").limit(5).toArrow()
 
 

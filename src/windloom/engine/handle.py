@@ -39,7 +39,9 @@ from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.facts import with_statistics
 from windloom.plan.adapting import PredictedRound
 from windloom.plan.plan import Plan, Shape
+from windloom.sinks.current import CurrentSink
 from windloom.sinks.delivery import RoundStoppedError, SinkWait
+from windloom.sinks.live import LiveSink
 from windloom.sinks.sink import Sink, check_query, read_back, replaced
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, StreamingQuery, StructType
@@ -293,13 +295,22 @@ class Handle(AnswerViews):
         plan = self._queries.plan_of(self._newest)
         return plan.shapes[plan.query(name).shape]
 
-    def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`, as of the tick up to which all its queries are answered."""
+    def table(self, name: str, at: str = "latest") -> pa.Table:
+        """A wide table that was declared with `loom.table`, as of the tick up to which all its queries are answered.
+
+        With `at="every"`, the same at every instant up to then at which a window ends, of the rows that the sink keeps.
+        """
         if name not in self._wide:
             raise unknown_table(name, list(self._wide))
         table, state = self._wide[name], self._loop.state
+        if at == "every" and all(isinstance(sink, LiveSink | CurrentSink) for sink in self._sinks):
+            raise WindloomError(
+                f"the table '{name}' cannot be read at='every'",
+                "the sink of the stream keeps the latest rows only",
+                'add a sink that keeps all of them: sink=["parquet", …], or "memory"',
+            )
         closed = min(state.answered_by(query) for query in table.queries)
-        return table.rows(self.rows, None if closed == TICK_MAX else closed)
+        return table.rows(self.rows, at, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return what a query selects as a Spark DataFrame; the same rows as `arrow`."""

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from windloom.answers.blocks import Block
 from windloom.answers.presentation import presented
+from windloom.answers.wide import WidePart, wide_over_time
 from windloom.engine.views import AnswerViews, facts_table
 from windloom.errors import WindloomError, near_names
 from windloom.explain.analysis import MeasuredRun, analysis, analysis_text
@@ -144,11 +145,18 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
     def grouping(self, name: str) -> list[str]:
         return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
-    def table(self, name: str) -> pa.Table:
-        """Return a wide table that was declared with `loom.table`: the latest window per query, one row per key."""
+    def table(self, name: str, at: str = "latest") -> pa.Table:
+        """Return a wide table that was declared with `loom.table`: the latest window per query, one row per key.
+
+        With `at="every"`, there is a row per key and instant at which a window of one of the queries ends.
+        """
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
-        return self.tables[name].rows(self.rows)
+        return self.tables[name].rows(self._coded_rows, at)
+
+    def _coded_rows(self, name: str) -> pa.Table:
+        """Return the rows of a query, with groups as dictionaries if they are there already."""
+        return self.rows(name)
 
     def analyze(self, format: str = "text") -> str:
         """Show where the time of the run went; `format` is "text" or "json".
@@ -210,6 +218,12 @@ class DriverResults(Results):
     def rows(self, name: str) -> pa.Table:
         return reported(self._finished(name), self.plan.query(name), self.plan.shapes[self._shape(name)], self._state)
 
+    def _coded_rows(self, name: str) -> pa.Table:
+        shape = self.plan.shapes[self._shape(name)]
+        is_as_made = shape.select is None and shape.having is None and shape.emits is Emits.FINAL
+        slices = self._slices(name) if is_as_made else []
+        return pa.concat_tables(slices) if slices else self.rows(name)
+
     def _finished(self, name: str) -> pa.Table:
         answer = self._here(name)
         if answer is not None:
@@ -238,13 +252,16 @@ class DriverResults(Results):
             return self._by_spark[name]
         return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
-    def _table(self, name: str) -> pa.Table:
-        """Return the rows of a query, with the columns that the step makes."""
-        shape = self.plan.shapes[self._shape(name)]
-        pieces = [
+    def _slices(self, name: str) -> list[pa.Table]:
+        return [
             block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])
             for block, i in self._pieces.get(name, [])
         ]
+
+    def _table(self, name: str) -> pa.Table:
+        """Return the rows of a query, with the columns that the step makes."""
+        shape = self.plan.shapes[self._shape(name)]
+        pieces = self._slices(name)
         if len(pieces) == 1:
             return pieces[0]
         columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
@@ -338,13 +355,23 @@ class WideTable:
         names = [output.name for output in query.outputs]
         return {name: query.name if len(names) == 1 else f"{query.name}_{name}" for name in names}
 
-    def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
+    def rows(self, answers: Callable[[str], pa.Table], at: str, watermark: int | None = None) -> pa.Table:
         """Return the table as of `watermark`, a tick: for every query, the window that ends last at or before it.
 
         A key is in the table if it has an answer in one of these windows; for a query without an answer there is NULL.
-        The default watermark is the latest start of a window that holds a tuple: no tuple before it is missing.
+        The default watermark is the latest start of a window that holds a tuple: no tuple before it is missing. If `at`
+        is "every", the table has the rows of all instants up to the watermark, by default of all there are.
         """
+        if at not in ("latest", "every"):
+            raise WindloomError(
+                f"the table '{self.name}' cannot be read at={at!r}",
+                "it has a row per key at the latest instant, or at every instant at which a window ends",
+                "use at='latest' or at='every'",
+            )
         tables = {query.name: answers(query.name) for query in self.queries}
+        if at == "every":
+            parts = [WidePart(tables[query.name], query.window, self.columns(query)) for query in self.queries]
+            return wide_over_time(parts, self.by, "watermark", watermark)
         if watermark is None:
             starts = [pc.max(table["window_start"].cast(pa.int64())).as_py() for table in tables.values()]
             watermark = max((start for start in starts if start is not None), default=0)
