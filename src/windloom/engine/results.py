@@ -152,7 +152,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         """
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
-        return self.tables[name].rows(self._coded_rows, at)
+        return self.tables[name].rows(self._coded_rows if at == "every" else self.rows, at)
 
     def _coded_rows(self, name: str) -> pa.Table:
         """Return the rows of a query, with groups as dictionaries if they are there already."""
