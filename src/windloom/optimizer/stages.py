@@ -127,6 +127,7 @@ def make_plan(
     a recorded plan is built again as it was. With `imagined` figures no query is refused because of them.
     """
     slicing = find_slicing(options.slicing).name
+    known = replace(known, constants=known.in_force())  # looked for once
     names = (options.strategy, slicing, options.technique, options.intake, options.joins, options.fold)
     trees = trees if given is None else given.tree_names
     plan = Plan((), (), (), (), (), *names)

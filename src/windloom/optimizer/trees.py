@@ -25,7 +25,7 @@ from windloom.optimizer.cost.seconds import (
     technique_cost,
     uneven,
 )
-from windloom.optimizer.cost.work import TERMS, Demand, Work
+from windloom.optimizer.cost.work import TERMS, Demand, Terms, Work
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.slicing.edges import EdgeSet
@@ -152,6 +152,8 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     model = problem.model
     assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)
+    if len(problem.distinct[0]) == 1:  # equal windows cost least together
+        return best, trees
     cost = problem.cost(trees)
     # A lower bound of the cost of any plan with two or more trees: at least one has fewer edges than the set and must
     # merge cells. Beyond that, queries read no cells at all and are answered by what writes answers fastest.
@@ -176,7 +178,7 @@ def choose_techniques(
     constants: Constants,
 ) -> tuple[str, ...]:
     """For each component of the set, the technique that is fastest for the queries of a tree that ask for it."""
-    work: dict[tuple[Window, ...], Work] = {}
+    work: dict[tuple[Window, ...], tuple[Work, dict[str, Terms]]] = {}
     chosen = []
     for planned in components:
         asking = tuple(query.window for query in queries if planned.component in query.components)
@@ -184,10 +186,11 @@ def choose_techniques(
             chosen.append(choose_technique(planned.family))
             continue
         if asking not in work:
-            work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
-        family, own = planned.family, work[asking]
+            own = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
+            work[asking] = own, {}
+        family, (own, terms) = planned.family, work[asking]
         names, technique = contenders(constants, family), choose_technique(family)
-        usual, *others = (float(technique_cost(constants, name, family, own)[0]) for name in names)
+        usual, *others = (float(technique_cost(constants, name, family, own, terms)[0]) for name in names)
         writing = float(own.rows[0]) * constants.seconds("row")
         if others and usual - min(others) >= max(CLEARLY * usual, NOTICEABLY * writing):
             fastest = names[1 + int(np.argmin(others))]

@@ -19,7 +19,7 @@ from windloom.model.arrays import Floats
 from windloom.model.query import Query
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.papers import Load, cost_name
-from windloom.optimizer.cost.work import TERMS, Demand, Work, evenly_spaced
+from windloom.optimizer.cost.work import TERMS, Demand, Terms, Work, evenly_spaced
 from windloom.plan.plan import PartialSet
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slice_id import GreatestSlice, LookupSlice, PaneSlice, SliceId, choose_slice_id
@@ -53,9 +53,12 @@ class CalibratedCost:
     def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
         work = Work.of(Demand.of_load(load, self.statistics, self.answered), edges_per_second, self.statistics)
         cost = self.own_cost(edges_per_second) + self.answer_cost(work, self.values)
+        parts: dict[float, tuple[Work, dict[str, Terms]]] = {}
         for asked in self.asked:
-            part = work.share(asked.share)
-            each = [technique_cost(self.constants, name, asked.family, part) for name in asked.techniques]
+            if asked.share not in parts:
+                parts[asked.share] = work.share(asked.share), {}
+            part, terms = parts[asked.share]
+            each = [technique_cost(self.constants, name, asked.family, part, terms) for name in asked.techniques]
             cost = cost + asked.parts * (np.minimum.reduce(each) if len(each) > 1 else each[0])
         return cost
 
@@ -89,15 +92,25 @@ def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> 
     }
 
 
-def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
-    """Return seconds per second to combine one part of one component by a technique (given by its cost name)."""
+def technique_cost(
+    constants: Constants, technique: str, family: Family, work: Work, known: dict[str, Terms] | None = None
+) -> Floats:
+    """Return seconds per second to combine one part of one component by a technique (given by its cost name).
+
+    `known` keeps the terms of this work by technique, for further families.
+    """
     name = measured_name(constants, technique, family)
     evenly, unevenly = constants.of(technique, name), constants.of(technique, uneven(name))
-    total = np.zeros_like(work.rows)
-    for name, amount in TERMS[technique](work).items():
+    terms = None if known is None else known.get(technique)
+    if terms is None:
+        terms = TERMS[technique](work)
+        if known is not None:
+            known[technique] = terms
+    total: Floats | float = 0.0
+    for name, amount in terms.items():
         even, odd = evenly.get(name, 0.0), unevenly.get(name, 0.0)
         total = total + amount * (1e-9 * (even + work.uneven * (odd - even)))
-    return total
+    return np.asarray(total)
 
 
 def measured_name(constants: Constants, technique: str, family: Family) -> str:
