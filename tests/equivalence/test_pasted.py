@@ -7,10 +7,13 @@ those for other systems have their rows below them.
 from __future__ import annotations
 
 import math
+import os
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from windloom import Loom
@@ -189,3 +192,61 @@ def test_a_window_in_brackets_keeps_its_columns_and_may_be_computed_with(frame: 
     assert loom.verify("computed").ok
     explained = loom.explain(query="q")
     assert "in the order of n DESC, symbol" in explained
+
+
+#: How many random texts are drawn; `WINDLOOM_TEXTS=500` draws more.
+_RANDOM = int(os.environ.get("WINDLOOM_TEXTS", "30"))
+_KEYS = ("symbol", "venue", "flag", "upper(venue)", "coalesce(symbol, 'none')", "volume % 3", "price > 10")
+_AGGREGATES = (
+    *("count(*)", "count(price)", "sum(volume)", "max(price)", "min(price)", "avg(price)", "sum(fee)", "max(venue)"),
+    *("count(DISTINCT symbol)", "sum(price * volume)", "max(price) - min(price)", "sum(volume) / count(*)"),
+    *("count(*) FILTER (WHERE flag)", "arg_max(symbol, price)", "max(volume) + 1", "min(fee)"),
+)
+_CONDITIONS = ("price > 9", "volume IS NOT NULL", "symbol IN ('A', 'B')", "flag", "price * 2 < 30 OR symbol IS NULL")
+_OF_WINDOWS = ("hour({})", "minute({})", "{} + INTERVAL 1 HOUR", "minute({} + INTERVAL 5 MINUTE)", "{}")
+_NULLS = ("FIRST", "LAST")
+_OF_GROUPS = ("count(*) > 1", "max(price) > 10", "hour({}) < 11", "{} >= TIMESTAMP '2026-03-02 09:20:00'")
+
+
+def random_text(random: Random) -> str:
+    """A text for DuckDB that computes with its windows, and says the whole order of its rows."""
+    bucket = f"time_bucket(INTERVAL '{random.choice((5, 10, 15, 20, 30, 45, 60, 120, 1440))} minutes', ts)"
+    bucket = bucket.replace(", ts)", ", ts, INTERVAL '3 minutes')") if random.random() < 0.2 else bucket
+    keys = random.sample(_KEYS, random.randint(0, 2))
+    items = [*keys, *random.sample(_AGGREGATES, random.randint(1, 3))]
+    items += [each.format(bucket) for each in random.sample(_OF_WINDOWS, random.randint(0, 2))]
+    random.shuffle(items)
+    order = []
+    for place in random.sample(range(1, len(items) + 1), len(items)):
+        key, way, nulls = (
+            random.choice((str(place), f"c{place}")),
+            random.choice(("ASC", "DESC")),
+            random.choice(_NULLS),
+        )
+        order.append(f"{key} {way} NULLS {nulls}")
+    listed = ", ".join(f"{item} AS c{place}" for place, item in enumerate(items, 1))
+    where = f" WHERE {random.choice(_CONDITIONS)}" if random.random() < 0.5 else ""
+    having = f" HAVING {random.choice(_OF_GROUPS).format(bucket)}" if random.random() < 0.5 else ""
+    return (
+        f"SELECT {listed} FROM trades{where} GROUP BY {', '.join([bucket, *keys])}{having} ORDER BY {', '.join(order)}"
+    )
+
+
+def test_random_texts_have_the_rows_of_duckdb_in_its_order(spark: SparkSession, frame: DataFrame) -> None:
+    random = Random(32)
+    written = [random_text(random) for _ in range(_RANDOM)]
+    loom = Loom(spark)
+    loom.stream("trades", frame, time="ts")
+    for number, text in enumerate(written):
+        loom.query(f"q{number}", text)
+    results = loom.run()
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        kinds = ", ".join(each.replace("timestamp", "timestamptz") for each in _SCHEMA.split(", "))
+        database.execute(f"CREATE TABLE trades ({kinds})")
+        database.execute(f"COPY trades FROM '{FOLDER / 'trades.csv'}' (HEADER)")
+        for number, text in enumerate(written):
+            expected = [tuple(map(_plain, row)) for row in database.execute(text).fetchall()]
+            found = rows_of(results.arrow(f"q{number}"))
+            assert len(found) == len(expected), text
+            assert all(map(alike, found, expected)), (text, found, expected)
