@@ -111,7 +111,7 @@ class FakeLoom:
     def what_if(self, text: str) -> WhatIf:
         return replace(self._loom().what_if(text), complete_from="2026-01-05T00:02:00+00:00")
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str, *, latest: bool = False) -> Answer:
         self._loom().query("ask", text)
         return Answer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
 

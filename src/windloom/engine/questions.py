@@ -22,7 +22,7 @@ from windloom.optimizer.facts import PlanningFacts
 from windloom.plan.plan import Plan
 
 #: The most times that an answer is repaired, if round after round is committed meanwhile.
-MOST_REPAIRS = 3
+MOST_REPAIRS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +76,32 @@ class Questions:
             yield Moment(self, snapshot)
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
-        """Answer a query once; with `latest`, bring the answer up to rounds that were committed meanwhile.
+        """Answer a query once; with `latest`, as of the newest round that is committed when the answer is given.
 
-        There are at most MOST_REPAIRS repairs.
+        Rounds that are committed while it is made are added to it, at most MOST_REPAIRS times; if there are more, or if
+        the query can no longer be answered, that is an error: an older answer is never given instead.
         """
         question = self.read(text)
         with self.asking():
             with self._loop.snapshot() as snapshot:
                 committed = snapshot.committed
                 answer = snapshot.answer(*question)
-            repairs = MOST_REPAIRS if latest else 0
-            while repairs and self._loop.committed.round > answer.round:
-                repairs -= 1
+            repairs = 0
+            while latest and self._loop.committed.round > answer.round:
+                if repairs == MOST_REPAIRS:
+                    raise WindloomError(
+                        "rounds are committed faster than the question is answered",
+                        f"after {repairs} repairs the answer reflects round {answer.round}, and round"
+                        f" {self._loop.committed.round} is committed",
+                        "ask without latest: the answer names the round that it reflects",
+                    )
+                repairs += 1
                 with self._loop.snapshot() as snapshot:
+                    committed = snapshot.committed
                     try:
                         answer = snapshot.repair(*question, answer)
-                    except WindloomError:  # what a repair needs is no longer kept: the answer stays as it is
-                        break
-                    committed = snapshot.committed
+                    except WindloomError:  # what a repair needs is no longer kept
+                        answer = snapshot.answer(*question)
             return _told(question[0], answer, committed)
 
     def read(self, text: str) -> tuple[Query, Plan]:

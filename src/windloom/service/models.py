@@ -43,6 +43,12 @@ class QueryText(_Given):
     text: Text
 
 
+class Question(QueryText):
+    """A query that is answered once: as of the round before it, or as of the newest when the answer is given."""
+
+    latest: bool = False
+
+
 class Login(_Given):
     """A token, which the page sends once; from then on a cookie stands for it."""
 

@@ -23,6 +23,7 @@ from windloom.service.models import (
     QueryList,
     QueryRow,
     QueryText,
+    Question,
     RefusedError,
     RejectedQuery,
     problem_of,
@@ -136,10 +137,10 @@ def remove_query(name: Named, service: Served) -> Changed:
 
 
 @router.post("/ask", dependencies=[MayRead])
-def ask(body: QueryText, service: Served) -> Answered:
+def ask(body: Question, service: Served) -> Answered:
     """Answer a query once, from the partials that are kept; nothing is registered."""
     with service.working(), _nameless():
-        answer = service.loom.ask(body.text)
+        answer = service.loom.ask(body.text, latest=body.latest)
         table = answer.table.slice(max(0, answer.table.num_rows - service.limits.rows))
         return Answered(
             **as_rows(table).model_dump(),
