@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, window
 
 from support.brought import INTERPRETED, batch_jobs, streaming_jobs, write_bids
-from windloom import Loom, WindloomError
+from windloom import Loom, WindloomError, WindloomWarning
 from windloom.spark.verify.written import verify_frame
 
 if TYPE_CHECKING:
@@ -79,6 +79,37 @@ def test_twenty_streaming_dataframes_are_answered_with_their_own_schemas_and_the
         for name, job in jobs.items():
             assert handle[name].schema == job(live).schema, name
             assert (verified := verify_frame(name, job(bids), handle.arrow(name))), verified
+
+
+def test_names_that_mean_something_else_and_unusual_times_are_read(spark: SparkSession, bids: DataFrame) -> None:
+    """Columns called as the window, or with dots, spaces and underscores; times without zone, in structs, or NULL."""
+    odd = bids.selectExpr(
+        "ts", "CAST(ts AS TIMESTAMP_NTZ) AS local", "amount AS window", "auction AS `p.q`", "is_open AS __x",
+        "named_struct('at', ts, 'x y', amount) AS made", "price AS `it's`",
+    )  # fmt: skip
+    minute = window("ts", "1 minute")
+    frames = {
+        "local": odd.groupBy(window("local", "1 minute", "20 seconds")).count(),
+        "field": odd.groupBy(window("made.at", "1 minute"), "made.`x y`").count(),
+        "names": odd.groupBy(minute.alias("w"), "window", "`p.q`", "__x").agg(F.max("`it's`"), F.sum("window")),
+        "both": odd.alias("l")
+        .join(odd.alias("r"), col("l.ts") == col("r.ts"))
+        .groupBy(window("l.ts", "1 minute"), "l.window")
+        .agg(F.sum("r.`p.q`")),
+        "alone": odd.groupBy(minute).agg(F.max("ts")).select("window"),
+        "never": odd.groupBy(window(F.lit(None).cast("timestamp"), "1 minute")).count(),
+        "time": odd.groupBy(minute).count().select(F.window_time("window").alias("at"), "count"),
+        "constant": odd.groupBy(minute, F.lit("x").alias("c")).agg(F.count(F.lit(1)), F.sum(F.lit(2.5))),
+    }
+    loom = Loom(spark)
+    for name, frame in frames.items():
+        loom.query(name, frame)
+    with pytest.warns(WindloomWarning, match="in no window"):
+        results = loom.run()
+    with interpreted(spark):
+        for name, frame in frames.items():
+            assert results[name].schema == frame.schema, name
+            assert (verified := loom.verify(name, results)), verified
 
 
 def test_the_operator_gives_a_frame_in_the_place_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
@@ -210,7 +241,24 @@ def test_what_only_spark_can_evaluate_below_the_window_is_left_to_spark(spark: S
 REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], tuple[str, ...]]] = {
     "no window": (lambda b: b.groupBy("auction").count(), ("has no window", "Aggregate", "groupBy(window(")),
     "no aggregation": (lambda b: b.where("is_open"), ("has no window", "Relation")),
-    "a limit": (lambda b: b.groupBy(window("ts", "1 minute")).count().limit(3), ("'GlobalLimit'",)),
+    "a limit": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().limit(3),
+        ("'GlobalLimit'", "results[name].limit"),
+    ),
+    "a join": (
+        lambda b: (
+            b.groupBy(window("ts", "1 minute")).count().join(b.groupBy(window("ts", "1 minute")).count(), "window")
+        ),
+        ("'Join'", "results['a'].join"),
+    ),
+    "a rollup": (
+        lambda b: b.rollup(window("ts", "1 minute"), "auction").count(),
+        ("rollup, cube and grouping sets", "for each of them"),
+    ),
+    "a union": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().union(b.groupBy(window("ts", "1 hour")).count()),
+        ("'Union'", "results['a'].union"),
+    ),
     "a Python function above": (
         lambda b: b.groupBy(window("ts", "1 minute")).count().select(F.udf(lambda n: n, "bigint")("count")),
         ("a Python function above the window", "loom.run()"),
@@ -232,8 +280,8 @@ REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], tuple[str, ...]]] = {
         ("sessions whose gap varies", "session_window('ts', '5 minutes')"),
     ),
     "an aggregate that is not known": (
-        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.collect_list("amount")),
-        ("collect_list()",),
+        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.expr("kll_sketch_agg_bigint(auction)")),
+        ("kll_sketch_agg_bigint()",),
     ),
     "chance": (
         lambda b: b.groupBy(window("ts", "1 minute")).agg(F.sum("amount") * F.rand(3)),

@@ -42,7 +42,8 @@ def parse_query(
     """
     if not isinstance(text, str):
         raise QueryError(
-            f"query '{name}': the text must be a string, not {type(text).__name__}", hint="SELECT … as str"
+            f"query '{name}': the text must be a string, not {type(text).__name__}",
+            hint="give SELECT … as text, or a DataFrame: df.groupBy(window(…)).agg(…)",
         )
     source = SourceText(text, f"query '{name}'")
     return read_query(name, tokenize(source), source, streams, text, own)

@@ -14,6 +14,7 @@ from windloom.language.sql.tokens import spelled
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.spark.plans.jvm import Java, Printer, class_name, elements, place_of
 from windloom.spark.plans.written import (
+    WORKS_TODAY,
     RefusedPlanError,
     WrittenQuery,
     WrittenWindow,
@@ -35,6 +36,13 @@ _BY_SPARK = {
     "SCALA_UDF": "a function of the JVM",
     "PLAN_EXPRESSION": "a subquery",
     "WINDOW_EXPRESSION": "a window function (OVER)",
+}
+#: What to do instead of nodes that cannot stand above a window.
+_INSTEAD = {
+    "Join": "register each side by itself, and join the answers: results['a'].join(results['b'], ['window', …])",
+    "Union": "register each part by itself, and unite the answers: results['a'].union(results['b'])",
+    **dict.fromkeys(("GlobalLimit", "LocalLimit"), "leave it out, and limit the answer: results[name].limit(…)"),
+    **dict.fromkeys(("Deduplicate", "Distinct"), "leave it out, and call it on the answer: results[name].distinct()"),
 }
 _MICROSECONDS_PER_DAY = 86_400 * TICKS_PER_SECOND
 
@@ -145,7 +153,8 @@ class _Reader:
                 raise RefusedPlanError(
                     f"the plan node '{kind}' cannot stand above a window",
                     _shown(node),
-                    place=place_of(self._expressions(node)),
+                    _INSTEAD.get(kind, WORKS_TODAY),
+                    place_of(self._expressions(node)),
                 )
             above.append(node)
             node = self._child(node)
@@ -239,6 +248,13 @@ class _Reader:
             chain.append(node)
             if self._is_windowing(node):
                 break
+            if class_name(node) == "Expand":
+                raise RefusedPlanError(
+                    "rollup, cube and grouping sets are not supported",
+                    "the plan groups by several lists of columns",
+                    "register a DataFrame for each of them: groupBy(window(…), …)",
+                    place_of(self._expressions(node)),
+                )
             if class_name(node) not in (*_READABLE, *_TRANSPARENT):
                 return self._leaf(node, [])  # no window: the aggregation is refused
             node = self._child(node)
@@ -431,6 +447,8 @@ def _window_column(node: Java) -> Java | None:
     """Return the column that holds the windows, if the node makes them."""
     kind = class_name(node)
     if kind == "Expand":
+        if class_name(node.projections().apply(0).apply(0)) != "CreateNamedStruct":
+            return None  # the Expand of a ROLLUP
         first = node.output().apply(0)
     elif kind == "Project" and node.projectList().size():
         first = node.projectList().apply(0)

@@ -26,7 +26,10 @@ _CATALYST = "org.apache.spark.sql.catalyst.expressions"
 _MARK = re.compile(r"windloom_part_(\d+)_")
 _PLAIN = re.compile(r"`[^`]+`|\w+(?:\.`\w+`)*|\w+\((?:[^()']|\([^()']*\))*\)|'[^'\\]*'")
 #: Classes that Spark prints without something that matters, or not as SQL, by the name it prints.
-_LOSSY = re.compile(r"\b(?:first|first_value|last|last_value|any_value|percentile|approx_count_distinct)\(")
+_LOSSY = re.compile(
+    r"\b(?:first|first_value|last|last_value|any_value|percentile|approx_count_distinct"
+    r"|precisetimestampconversion)\("
+)
 #: The same, by the pattern that Spark finds them by.
 _REWRITTEN = ("RUNTIME_REPLACEABLE", "LAMBDA_FUNCTION")
 _SIMPLE_PICKS = {"First": "first", "Last": "last", "AnyValue": "any_value"}
@@ -171,6 +174,9 @@ class Printer:
                 return self._variable(expression)
             case "Extract":
                 return f"EXTRACT({expression.field().eval(None)} FROM {self.text(expression.source())})"
+            case "PreciseTimestampConversion":  # of window_time()
+                function = "unix_micros" if class_name(expression.dataType()) == "LongType" else "timestamp_micros"
+                return f"{function}({self.text(expression.child())})"
             case "Between":
                 value, low, high = (self.text(each) for each in elements(expression.parameters()))
                 return f"(({value}) BETWEEN ({low}) AND ({high}))"
