@@ -183,3 +183,19 @@ def test_functions_of_pyspark_are_read_from_the_plan_of_a_dataframe(spark: Spark
     assert results["q"].dtypes == wanted.dtypes
     outcome = loom.verify("q", results)
     assert outcome, str(outcome)
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_of_no_tuples_counts_are_0_and_lists_are_empty(spark: SparkSession, placement: str) -> None:
+    loom = Loom(spark)
+    instants = spark.createDataFrame([(1, 2.0), (25, 2.5)], "s int, x double")
+    loom.stream("s", instants.selectExpr("timestamp_seconds(s) AS ts", "x"), time="ts")
+    forms = ["count(DISTINCT x)", "count_if(x > 0)", "regr_count(x, x)", "collect_list(x)", "collect_set(x)", "mode(x)"]
+    outputs = ", ".join(f"{form} AS o{number}" for number, form in enumerate([*forms, "corr(x, x)"]))
+    loom.query("q", f"SELECT {outputs} FROM s [TUMBLE 10 seconds] EMIT EMPTY")
+    rows = sorted(loom.run(placement=placement).arrow("q").to_pylist(), key=lambda row: row["window_start"])
+    assert [tuple(row.values())[2:] for row in rows] == [
+        (1, 1, 1, [2.0], [2.0], 2.0, None),
+        (0, 0, 0, [], [], None, None),
+        (1, 1, 1, [2.5], [2.5], 2.5, None),
+    ]

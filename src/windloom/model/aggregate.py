@@ -155,8 +155,12 @@ class Component:
         return call if self.where is None else f"{call} FILTER (WHERE {self.where})"
 
 
-#: Functions that are 0 over no tuples; all others are NULL.
-COUNTS = ("count", "count_distinct", "approx_count_distinct")
+#: What functions are over no tuples; all others are NULL.
+OF_NOTHING: dict[str, int | list[Any]] = {
+    **dict.fromkeys(("count", "count_distinct", "approx_count_distinct"), 0),
+    "collect_list": [],
+    "collect_set": [],
+}
 
 #: Counts tuples. Every set has it: it shows which windows have a row, and it counts late tuples.
 COUNT_STAR = Component("count(*)")

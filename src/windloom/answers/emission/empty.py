@@ -1,8 +1,8 @@
 """EMIT EMPTY: a row for every window of a group that is known, also for windows in which it has no tuple.
 
 A group is known from its first window with a tuple on; a query without GROUP BY has one group. In a window without
-tuples, counts are 0 and every other aggregate is NULL, as SQL has it for no rows. HAVING and expressions over
-aggregates are evaluated over these rows as over any other.
+tuples, counts are 0, lists are empty and every other aggregate is NULL, as SQL has it for no rows. HAVING and
+expressions over aggregates are evaluated over these rows as over any other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from windloom.answers.blocks import Block
 from windloom.answers.emission.changes import LEADING, ReportCadence, RowSeries, moved_rows, with_earlier
-from windloom.model.aggregate import COUNTS
+from windloom.model.aggregate import OF_NOTHING
 from windloom.model.types import arrow_type, as_array
 from windloom.plan.plan import Planned, Shape
 
@@ -68,10 +68,8 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
     for column, (name, kind) in enumerate(shape.columns):
         pieces = []
         for planned, count in zip(queries, counts, strict=True):
-            is_count = planned.query.aggregates[planned.columns[column]].function in COUNTS
-            arrow_kind = arrow_type(kind)
-            nothing = pa.repeat(pa.scalar(0, arrow_kind), int(count)) if is_count else pa.nulls(int(count), arrow_kind)
-            pieces.append(nothing)
+            value = OF_NOTHING.get(planned.query.aggregates[planned.columns[column]].function)
+            pieces.append(pa.repeat(pa.scalar(value, arrow_type(kind)), int(count)))
         arrays.append(pa.concat_arrays(pieces))
         names.append(name)
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

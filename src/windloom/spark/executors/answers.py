@@ -24,7 +24,7 @@ from windloom.answers.joins.lowering import blocks_of
 from windloom.checkpoint.shards.run import ShardRound, step_shard
 from windloom.checkpoint.shards.split import join_cells
 from windloom.checkpoint.state_codec import encode, restored_folds
-from windloom.model.aggregate import COUNTS
+from windloom.model.aggregate import OF_NOTHING
 from windloom.model.clauses import AS_OF, CHANGE, REPORT, Emits
 from windloom.model.query import Query
 from windloom.model.types import DataType, arrow_type
@@ -61,9 +61,11 @@ def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataF
     ]
     columns += [F.col(f"__e.{key}") for key in keys]
     for place, (name, kind) in enumerate(shape.columns):
-        is_count = planned.query.aggregates[planned.columns[place]].function in COUNTS
+        nothing = OF_NOTHING.get(planned.query.aggregates[planned.columns[place]].function)
         value = F.col(f"__r.{quoted(name)}")
-        columns.append((F.coalesce(value, F.lit(0).cast(kind.name)) if is_count else value).alias(name))
+        if nothing is not None:
+            value = F.coalesce(value, (F.array() if nothing == [] else F.lit(nothing)).cast(kind.name))
+        columns.append(value.alias(name))
     return joined.select(*columns)
 
 
