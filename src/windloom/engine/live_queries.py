@@ -124,10 +124,18 @@ class LiveQueries:
     """Binds each query text once, and builds the plan of each version once; old ones are forgotten."""
 
     def __init__(
-        self, registry: Registry, known: Callable[[], PlanningFacts], objective: Objective | None = None
+        self,
+        registry: Registry,
+        known: Callable[[], PlanningFacts],
+        objective: Objective | None = None,
+        epsilon: float = DEFAULT_TOLERANCE,
     ) -> None:
-        """`known` returns what is known at the moment; new plans are made with it, for the `objective`."""
+        """`known` returns what is known at the moment; new plans are made with it, for the `objective`.
+
+        `epsilon` is by how much trees that follow queries may cost more than is expected of a full plan.
+        """
         self._registry, self.known, self._objective = registry, known, objective or Objective()
+        self._epsilon = epsilon
         self._bound: dict[tuple[str, str], Query] = {}
         self._binding = threading.RLock()
         self._plans: dict[int, Plan] = {}
@@ -214,7 +222,8 @@ class LiveQueries:
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound, known = [self.bind(query_name, query_text) for query_name, query_text in texts.items()], self.known()
-        trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
+        following = LiveTrees(self._registry.sources, chosen, self._epsilon)
+        trees = following.follow(record.choices.tree_names, bound, types, known)
         return self._plan(bound, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: PlanningFacts, options: Mapping[str, str]) -> Plan:
@@ -235,7 +244,7 @@ class LiveQueries:
         streams, types = self._registry.sources, self._registry.known_types
         if trees_so_far is not None:
             if self._trees is None or self._trees.options != chosen:
-                self._trees = LiveTrees(streams, chosen)
+                self._trees = LiveTrees(streams, chosen, self._epsilon)
             trees = self._trees.follow(trees_so_far, bound, types, known)
         plan = self._plan(bound, chosen, known, trees)
         if self._objective.memory:

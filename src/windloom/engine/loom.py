@@ -546,8 +546,9 @@ class Loom:
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
 
         Plans follow what rounds observe, unless `adapt` is False: between rounds, plans are made again. With
-        `adapt="charts"` they are looked up in charts instead, and `adapt={"parts": 20}` cuts these more finely. Plans
-        are chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
+        `adapt="charts"` they are looked up in charts instead, and `adapt={"parts": 20}` cuts these more finely. With
+        `adapt={"epsilon": 0.05}` they follow queries alone, and are made again when they cost 5 % above expectation.
+        Plans are chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
 
         `budget` is how long a round may take. A round that would take longer answers the most urgent queries, by
         priority and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds:

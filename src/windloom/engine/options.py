@@ -14,6 +14,7 @@ from windloom.model.time import TICKS_PER_SECOND, format_duration, parse_duratio
 from windloom.optimizer.adapt.charts import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.replan import AdaptOptions
+from windloom.optimizer.sharing.incremental_plan import DEFAULT_TOLERANCE, check_tolerance
 from windloom.rounds.schedules import DEFAULT_SCHEDULE, find_schedule
 from windloom.sinks.delivery import PATIENCE_SECONDS, duration_words
 from windloom.spark.untimed import check_untimed
@@ -26,14 +27,15 @@ PLACEMENTS = ("driver", "executors")
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
-    a tuple without a usable time is left out and counted, or stops the stream. `placement` says where the step runs and
-    the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already, or else
-    twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for
-    the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they are until
-    queries change. `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round
-    answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries
-    need. `without` are queries of the checkpoint that this start drops.
+    """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether a
+    tuple without a usable time is left out and counted, or stops the stream. `placement` says where the step runs
+    and the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already,
+    or else twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are
+    chosen for the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they
+    are until queries change, and are then made again if they cost more than `epsilon` above what is expected.
+    `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round answers first if
+    the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries need. `without`
+    are queries of the checkpoint that this start drops.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class StreamOptions:
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
     adapt: AdaptOptions | None = field(default_factory=AdaptOptions)
+    epsilon: float = DEFAULT_TOLERANCE
     objective: Objective = field(default_factory=Objective)
     budget_seconds: float | None = None
     schedule: str = DEFAULT_SCHEDULE
@@ -103,7 +106,7 @@ class StreamOptions:
             placement,
             shards,
             patience,
-            _adapting(adapt),
+            *_adapting(adapt),
             Objective.of(objective),
             seconds,
             chosen,
@@ -165,25 +168,31 @@ def _checked_trigger(trigger: object) -> Mapping[str, object]:
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
 
-def _adapting(adapt: object) -> AdaptOptions | None:
-    """Return how plans follow the data; options of charts choose charts."""
+def _adapting(adapt: object) -> tuple[AdaptOptions | None, float]:
+    """Return how plans follow the data, and the tolerance with which they follow queries; options of charts choose
+    charts, and `epsilon` alone leaves plans as they are until queries change.
+    """
     if isinstance(adapt, bool):
-        return AdaptOptions() if adapt else None
+        return AdaptOptions() if adapt else None, DEFAULT_TOLERANCE
     if adapt == "charts":
-        return AdaptOptions(ChartOptions())
-    names = [field.name for field in fields(ChartOptions)]
+        return AdaptOptions(ChartOptions()), DEFAULT_TOLERANCE
+    names = ["epsilon", *(field.name for field in fields(ChartOptions))]
     if not isinstance(adapt, Mapping):
         raise WindloomError(
             f"adapt cannot be {adapt!r}",
             "it says whether plans follow the data: by planning again, or by charts, and how finely these are cut",
-            'use True, False, "charts", or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
+            'use True, False, "charts", {"parts": 10, "dimensions": 3, "partition": "geometric"}, or {"epsilon": 0.1}',
         )
     for name in adapt:
         if name not in names:
             raise WindloomError(
                 f"adapt has no option '{name}'", "it says how charts are cut", near_names(str(name), names)
             )
-    return AdaptOptions(ChartOptions(**adapt) if adapt else None)
+    charts = {name: value for name, value in adapt.items() if name != "epsilon"}
+    epsilon = check_tolerance(adapt.get("epsilon", DEFAULT_TOLERANCE))
+    if "epsilon" in adapt and not charts:
+        return None, epsilon
+    return AdaptOptions(ChartOptions(**charts) if charts else None), epsilon
 
 
 def _check_placement(placement: str, shards: object) -> None:

@@ -112,6 +112,7 @@ def start_stream(
             registry,
             lambda: PlanningFacts(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing),
             options.objective,
+            options.epsilon,
         )
         _record_plan(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)

@@ -87,7 +87,8 @@ class PaperView:
             "exact": not _about_all(self._plan.trees),
         }
         parts = f"{number(costs.reading)} to read tuples, {approx}{number(costs.combining)} to combine slices"
-        return Fact("cost", value, f"cost {approx}{number(costs.total)} operations/s of event time: {parts}")
+        total = f"{approx}{number(costs.total)} operations/s of event time"
+        return Fact("cost", value, f"cost {total} (the papers' count: a reading per tree): {parts}")
 
     def set_fact(self, partial_set: PartialSet) -> Fact:
         reading = len(partial_set.trees) * partial_set.statistics.stream_rate

@@ -56,14 +56,16 @@ def zipf_workload(
     skew: float = 0.6,
     seed: int = 1,
     unit: int = TICKS_PER_SECOND // 100,
+    templates: int | None = None,
 ) -> tuple[Window, ...]:
     """Source A, Table 1: slides Zipf over 1 … longest, long ones first; range/slide uniform, ranges in whole units.
 
-    The paper does not state how long a slide of 1 is. With 10 ms, its figures are reproduced; with a second, at its
-    rates, almost every plan would be one tree.
+    The paper draws from a discrete range of templates, whose number it does not state: `templates` slides at equal
+    ratios, or every whole one.
     """
     rng = np.random.default_rng(seed)
-    slides = _zipf(rng, np.arange(1, longest_slide + 1, dtype=np.int64), skew, queries)
+    drawn = np.arange(1, longest_slide + 1) if templates is None else np.geomspace(1, longest_slide, templates).round()
+    slides = _zipf(rng, np.unique(drawn.astype(np.int64)), skew, queries)
     ranges = np.rint(slides * rng.uniform(1.0, most_overlap, queries)).astype(np.int64)
     return _windows(np.maximum(ranges, slides), slides, unit)
 

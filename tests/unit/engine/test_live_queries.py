@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import math
+import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
+
+import pytest
 
 from support.trades import WINDOW, catalog
 from windloom.engine.live_queries import LiveQueries
@@ -70,3 +75,31 @@ def test_plans_are_made_for_the_objective(tmp_path: Path) -> None:
         ways[name] = record.choices.options_of("intake")["trades"]
         assert choices_of(live.plan_of(record)) == record.choices
     assert ways == {"latency": "woven", "memory": "native"}
+
+
+@pytest.mark.parametrize(("epsilon", "plans_anew"), [(0.0, True), (math.inf, False)])
+def test_the_tolerance_says_when_trees_that_follow_queries_are_planned_anew(
+    tmp_path: Path, epsilon: float, plans_anew: bool
+) -> None:
+    rng = random.Random(1)
+    slides = [rng.choice([7, 10, 11, 13, 60, 77, 100, 600]) for _ in range(10)]
+    texts = {
+        f"q{i}": f"SELECT count(*) AS n FROM trades [RANGE {slide * rng.randint(1, 4000)} s SLIDE {slide} s]"
+        for i, slide in enumerate(slides)
+    }
+    (tmp_path / "c.cql").write_text(catalog(q0=texts["q0"]), encoding="utf-8")
+    registry = Registry(no_session)
+    registry.load(tmp_path / "c.cql")
+    options = _OPTIONS | {"strategy": "weave_share", "technique": "recalculate"}
+    live = LiveQueries(registry, PlanningFacts, epsilon=epsilon)
+    record = live.first({"q0": texts["q0"]}, options)
+    same = []
+    for version, name in enumerate(list(texts)[1:], start=1):
+        record = live.following(record, version, version, put={name: texts[name]})
+        anew = LiveQueries(registry, PlanningFacts).first(record.queries, options)
+        same.append(_sets(record.choices.tree_names) == _sets(anew.choices.tree_names))
+    assert all(same) is plans_anew
+
+
+def _sets(trees: Iterable[Iterable[str]]) -> set[frozenset[str]]:
+    return {frozenset(tree) for tree in trees}

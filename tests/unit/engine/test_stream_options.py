@@ -44,6 +44,8 @@ def test_a_trigger_is_any_duration(given: Any, told: int) -> None:
         ({"idle_after": "-1 s"}, "idle_after cannot be negative"),
         ({"snapshot_rounds": 0}, "a snapshot cannot be taken every 0 rounds"),
         ({"adapt": 7}, "adapt cannot be 7"),
+        ({"adapt": {"epsilon": -1}}, "the tolerance of an incremental plan cannot be -1"),
+        ({"adapt": {"epsilon": "much"}}, "the tolerance of an incremental plan cannot be 'much'"),
         ({"adapt": {"part": 7}}, "adapt has no option 'part'"),
         ({"adapt": {"parts": 0}}, "a chart cannot have 0 parts"),
         ({"adapt": {"parts": 30}}, "a chart of 30 parts and 3 dimensions is past its bound"),
@@ -71,5 +73,7 @@ def test_plans_follow_the_data_unless_that_is_refused() -> None:
     assert StreamOptions.of(**DEFAULTS, adapt={"parts": 20, "dimensions": 2}).adapt == AdaptOptions(ChartOptions(20, 2))
     assert StreamOptions.of(**DEFAULTS, adapt="charts").adapt == AdaptOptions(ChartOptions())
     assert StreamOptions.of(**DEFAULTS, adapt={}).adapt == AdaptOptions()
+    with_tolerance = StreamOptions.of(**DEFAULTS, adapt={"epsilon": 0.05})
+    assert (with_tolerance.adapt, with_tolerance.epsilon) == (None, 0.05)
     weighed = StreamOptions.of(**DEFAULTS, objective={"latency": 2, "memory": 6}).objective
     assert (weighed.latency, weighed.memory) == (0.25, 0.75)

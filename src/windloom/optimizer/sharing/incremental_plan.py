@@ -107,6 +107,18 @@ class FullPlan:
     trees: Trees  # positions in `queries`
 
 
+def check_tolerance(epsilon: object) -> float:
+    """Return the tolerance of an incremental plan; raise unless it is a number, and not below zero."""
+    if isinstance(epsilon, (int, float)) and not isinstance(epsilon, bool) and epsilon >= 0:
+        return float(epsilon)
+    shown = f"{epsilon:g}" if isinstance(epsilon, float) else repr(epsilon)
+    raise WindloomError(
+        f"the tolerance of an incremental plan cannot be {shown}",
+        "it is the share by which the plan may cost more than a full one is expected to",
+        "give 0 (always make a full plan), a positive number, or infinity (never)",
+    )
+
+
 class IncrementalPlan:
     """Queries by number, trees by number. With `in_background`, a full plan is only requested (`wants_full_plan`):
     the caller makes it with `full_plan`, in another thread if it likes, and hands it to `adopt` between two rounds.
@@ -120,13 +132,7 @@ class IncrementalPlan:
         choose: Callable[[SharingProblem], Trees] | None = None,
         in_background: bool = False,
     ) -> None:
-        if not epsilon >= 0:
-            raise WindloomError(
-                f"the tolerance of an incremental plan cannot be {epsilon:g}",
-                "it is the share by which the plan may cost more than a full one is expected to",
-                "give 0 (always make a full plan), a positive number, or infinity (never)",
-            )
-        self._slicing, self._model, self._epsilon = slicing, model, epsilon
+        self._slicing, self._model, self._epsilon = slicing, model, check_tolerance(epsilon)
         self._choose, self._in_background = choose or WeaveShare().choose, in_background
         self.windows: dict[int, Window] = {}
         #: The number of the query that is added next.
