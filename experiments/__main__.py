@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 
-from experiments.pages import Page, Skipped, write_index, write_page
+from experiments.index import headline_of, write_index
+from experiments.pages import Data, Page, Skipped, write_page
 
 #: In the order of the papers; a name is a module with `run(quick)`.
 NAMES = (
@@ -33,15 +34,17 @@ def main() -> int:
     folder = arguments.out or (TRIAL if arguments.quick else DOCS)
     begun = perf_counter()
     for name in arguments.names or NAMES:
-        run: Callable[[bool], Page] = import_module(f"experiments.{name}").run
+        experiment = import_module(f"experiments.{name}")
+        run: Callable[[bool], Page] = experiment.run
         started = perf_counter()
         try:
             page = run(arguments.quick)
         except Skipped as reason:
             print(f"{name:<14}skipped: {reason}", flush=True)
             continue
-        write_page(name, page, folder)
-        print(f"{name:<14}{perf_counter() - started:>7.1f} s  {page.summary}", flush=True)
+        headline = headline_of(name, Data({file: table.csv() for file, table in page.data.items()}))
+        write_page(name, page, headline, folder)
+        print(f"{name:<14}{perf_counter() - started:>7.1f} s  {headline}", flush=True)
     folder.mkdir(parents=True, exist_ok=True)
     write_index(NAMES, folder)
     print(f"written to {folder} in {perf_counter() - begun:.0f} s")

@@ -294,9 +294,10 @@ def join_query(rounds: JoinRounds, *, parts: int = PARTS, geometric: bool = Fals
 # ---- rivals ---------------------------------------------------------------------------------------------------------
 
 
-def by_chance(chosen: Chosen, plans: int, seed: int = 7) -> float:
-    """RAND: any plan in every round."""
-    return float((np.random.default_rng(seed).integers(0, plans, len(chosen.best)) == chosen.best).mean())
+def by_chance(chosen: Chosen, plans: int, seeds: int = 5) -> float:
+    """RAND: any plan in every round; the mean of several draws."""
+    drawn = [np.random.default_rng(seed).integers(0, plans, len(chosen.best)) for seed in range(seeds)]
+    return float(np.mean([(each == chosen.best).mean() for each in drawn]))
 
 
 def by_first(chosen: Chosen) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 from windloom.model.formatting import number
 
@@ -52,6 +53,69 @@ def _exact(cell: Cell) -> str:
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
+class Absent(Exception):  # noqa: N818, as nothing went wrong
+    """Says which case a quick run has left out."""
+
+
+class Data:
+    """The data of an experiment as its files have them. Headlines and verdicts are computed from nothing else."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._rows = {file: list(csv.DictReader(io.StringIO(text))) for file, text in files.items()}
+
+    @classmethod
+    def read(cls, name: str, folder: Path) -> Data:
+        """Return the data that an experiment has left in a folder: its files begin with its name."""
+        return cls({path.name: path.read_text(encoding="utf-8") for path in (folder / "data").glob(f"{name}*.csv")})
+
+    def rows(self, file: str, **where: str | float) -> list[dict[str, str]]:
+        return [row for row in self._rows.get(file, []) if all(_is(row[key], value) for key, value in where.items())]
+
+    def values(self, file: str, column: str, **where: str | float) -> list[float]:
+        """A column of the rows that have these values, in their order; there is at least one."""
+        found = [float(row[column]) for row in self.rows(file, **where) if row[column]]
+        if not found:
+            raise Absent(f"{file}: {column} where {where}")
+        return found
+
+    def value(self, file: str, column: str, **where: str | float) -> float:
+        return fmean(self.values(file, column, **where))
+
+
+def _is(cell: str, wanted: str | float) -> bool:
+    return cell == wanted if isinstance(wanted, str) else cell != "" and float(cell) == float(_exact(wanted))
+
+
+def spread(values: Sequence[float]) -> str:
+    """A mean share with the lowest and the highest.
+
+    >>> spread([0.5]), spread([0.25, 0.75])
+    ('50%', '50% (25–75)')
+    """
+    span = f" ({100 * min(values):.0f}–{100 * max(values):.0f})" if len(values) > 1 else ""
+    return f"{fmean(values):.0%}{span}"
+
+
+#: What came of a figure or table of a source.
+REPRODUCED, TREND, DIFFERS, NOT_RUN = "reproduced", "trend only", "differs", "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A figure or table of a source: what it shows, what comes out here, how the two compare, and why so."""
+
+    figure: str  # source and number: A fig. 8
+    paper: str
+    ours: str
+    verdict: str
+    reason: str = ""
+
+
+def close(pairs: Sequence[tuple[float, float]], within: float) -> str:
+    """Reproduced, if every value is as near to the paper's as this; the trend only, if not."""
+    return REPRODUCED if all(abs(ours - paper) <= within for ours, paper in pairs) else TREND
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     file: str
@@ -64,7 +128,6 @@ class Page:
     """The paper's claim, what came out here, and why the two differ where they do."""
 
     title: str
-    summary: str  # one line, also in the index
     settings: str
     claim: str
     findings: str
@@ -73,8 +136,9 @@ class Page:
     tables: Sequence[tuple[str, Table]] = ()
     data: dict[str, Table] = field(default_factory=dict)
 
-    def markdown(self, name: str) -> str:
-        parts = [f"# {self.title}", self.summary, f"`python -m experiments {name}` wrote this page.", "## Settings"]
+    def markdown(self, name: str, headline: str) -> str:
+        """The page under its headline, one line, which is also in the index."""
+        parts = [f"# {self.title}", headline, f"`python -m experiments {name}` wrote this page.", "## Settings"]
         parts += [self.settings, "## The paper's claim", self.claim, "## What comes out here"]
         parts += [f"![{figure.caption}]({figure.file})\n\n*{figure.caption}*" for figure in self.figures]
         parts += [f"**{caption}**\n\n{table.markdown()}" for caption, table in self.tables]
@@ -84,38 +148,10 @@ class Page:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def write_page(name: str, page: Page, folder: Path) -> None:
+def write_page(name: str, page: Page, headline: str, folder: Path) -> None:
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for file, table in page.data.items():
         (folder / "data" / file).write_text(table.csv(), encoding="utf-8")
     for figure in page.figures:
         (folder / figure.file).write_text(figure.svg, encoding="utf-8")
-    (folder / f"{name}.md").write_text(page.markdown(name), encoding="utf-8")
-
-
-def write_index(names: Sequence[str], folder: Path) -> None:
-    """Of the pages that are there: an experiment may have been skipped."""
-    lines = [
-        "# Experiments",
-        "",
-        "The experiments of the papers behind [sharing](../sharing.md) and frequent items, repeated with Windloom's "
-        "own",
-        "strategies and techniques. Source A is Weave Share (Guirguis et al.), source C incremental evaluation in "
-        "multi-query",
-        "plans (Shein and Chrysanthis), source B charts of plans (OM, Kulkarni and Ravishankar), source D aggregation",
-        "below joins (Tran and Lee), source E sliding-window queries (Golab). Plans are seeded and come out the same",
-        "everywhere; times are those of the machine they were measured on. `make experiments` writes everything here "
-        "anew;",
-        "`make experiments ARGS=--quick` tries it on few and small cases and writes to `build`.",
-        "",
-        "| page | what came out |",
-        "|---|---|",
-    ]
-    if folder.name != "experiments" or folder.parent.name != "docs":
-        lines[2] = lines[2].replace("[sharing](../sharing.md)", "sharing")
-    for name in names:
-        path = folder / f"{name}.md"
-        if path.exists():
-            title, _, summary = path.read_text(encoding="utf-8").split("\n")[:3]
-            lines.append(f"| [{title.removeprefix('# ')}]({name}.md) | {summary} |")
-    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / f"{name}.md").write_text(page.markdown(name, headline), encoding="utf-8")

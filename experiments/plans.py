@@ -6,12 +6,28 @@ from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.windows import Window
 from windloom.optimizer.cost.papers import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem
-from windloom.optimizer.sharing.registry import find_strategy
+from windloom.optimizer.sharing.registry import Strategy, find_strategy
 from windloom.optimizer.workloads import zipf_workload
 from windloom.slicing.slicings import find_slicing
+
+#: The paper draws slides from "pre-specified (i.e., template) window specifications" between 1 and 100,000. How many it
+#: has, and what a slide of 1 lasts, it does not say: here five per power of ten, at equal ratios, and a second.
+TEMPLATES = 26
+#: Workloads per point, up to this many queries.
+SEEDS, OFTEN = 5, 250
+#: What the pages of source A say about their workload.
+SETTINGS = (
+    f"Slides Zipf over {TEMPLATES} templates at equal ratios, 1 s to 100,000 s (the paper draws from templates in this "
+    "range; how many, and what a slide of 1 lasts, it does not say). "
+)
+REPEATED = (
+    f"Means over {SEEDS} workloads per point (seeds 1 … {SEEDS}) with the lowest and the highest; one workload above "
+    f"{OFTEN} queries, where a plan takes half a minute and more. The paper does not say how often it repeated a point."
+)
 
 #: Names in the papers.
 TITLES = {
@@ -51,18 +67,26 @@ class ZipfCase:
 
 @cache
 def zipf_windows(queries: int, overlap: float, skew: float, seed: int) -> tuple[Window, ...]:
-    return zipf_workload(queries, most_overlap=overlap, skew=skew, seed=seed)
+    return zipf_workload(
+        queries, most_overlap=overlap, skew=skew, seed=seed, unit=TICKS_PER_SECOND, templates=TEMPLATES
+    )
+
+
+def seeds_of(queries: int, quick: bool = False) -> range:
+    """The workloads of a point: several, or one where a plan takes half a minute."""
+    return range(1, 2 if quick or queries > OFTEN else SEEDS + 1)
 
 
 def problem_of(windows: tuple[Window, ...], rate: float, technique: str = "recalculate") -> SharingProblem:
     return SharingProblem(windows, find_slicing("pairs"), PaperCost((technique,), rate))
 
 
-def planned(problem: SharingProblem, strategy: str) -> Planned:
+def planned(problem: SharingProblem, strategy: str | Strategy) -> Planned:
+    found = find_strategy(strategy) if isinstance(strategy, str) else strategy
     begun = perf_counter()
-    trees = find_strategy(strategy).choose(problem)
+    trees = found.choose(problem)
     took = perf_counter() - begun
-    costed = problem.one_scan() if strategy == "tri_weave" else problem
+    costed = problem.one_scan() if found.name == "tri_weave" else problem
     return Planned(costed.cost(trees), len(trees), took)
 
 

@@ -28,7 +28,7 @@ SCHEDULERS = ("serial", "ws", "lws", "ttu", "snapshots")
 MOST_REPAIRS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Workload:
     """`groups` transactions are repeated in turn; one-time queries come at random, `pause` seconds apart on average.
 

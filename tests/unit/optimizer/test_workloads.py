@@ -23,6 +23,11 @@ def test_slides_of_source_a_are_any_and_ranges_are_whole_units() -> None:
     assert len({window.slide_ticks for window in windows}) > 300
 
 
+def test_slides_of_source_a_can_be_drawn_from_templates() -> None:
+    windows = zipf_workload(2_000, longest_slide=1_000, unit=TICKS_PER_SECOND, templates=4)
+    assert {window.slide_ticks // TICKS_PER_SECOND for window in windows} == {1, 10, 100, 1_000}
+
+
 @pytest.mark.parametrize("make", [divisors_workload, zipf_workload])
 def test_the_same_seed_gives_the_same_windows(make: object) -> None:
     assert make(50, seed=3) == make(50, seed=3) != make(50, seed=4)  # type: ignore[operator]
