@@ -13,8 +13,8 @@ FILE = "skews.csv"
 
 
 def run(quick: bool) -> Page:
-    counts = (20, 40) if quick else (50, 100, 250)
-    skews = (0.0, 1.0) if quick else (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.3)
+    counts = (20, 40) if quick else (50, 100)
+    skews = (0.0, 1.0) if quick else (0.0, 0.6, 1.0, 2.0, 3.3)
     rows = []
     for n in counts:
         for skew in skews:
@@ -86,7 +86,7 @@ def verdicts(data: Data) -> list[Verdict]:
             "A fig. 10",
             "the gain rises with the skew to a maximum, larger with more queries, then falls to none",
             f"largest gains {_peaks(data)}",
-            REPRODUCED if holds and all(rises[2:]) else "trend only" if holds else DIFFERS,
+            REPRODUCED if holds and all(rises) else "trend only" if holds else DIFFERS,
             "the paper gives no numbers",
         )
     ]
