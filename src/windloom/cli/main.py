@@ -18,6 +18,7 @@ from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.serve import serve
 from windloom.cli.show import show
+from windloom.cli.state import state
 from windloom.cli.translate import translate
 from windloom.errors import WindloomError
 
@@ -83,7 +84,7 @@ def cli(context: click.Context) -> None:
         click.echo(_WELCOME, nl=False)
 
 
-for command in (init, run, show, serve, explain, plan, verify, translate, warm):
+for command in (init, run, show, serve, explain, plan, verify, translate, state, warm):
     cli.add_command(command)
 
 

@@ -14,6 +14,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -261,13 +262,7 @@ def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tupl
             "the bucket of a group depends on their number",
             f"start the query again with it: loom.answers(…, buckets={body['buckets']})",
         )
-    catalogue = {
-        int(number): tuple(
-            Segment(name, stretch, first, last, cells, size, level, tuple(covers))
-            for name, stretch, first, last, cells, size, level, covers in segments
-        )
-        for number, segments in body["sets"].items()
-    }
+    catalogue = read_catalogue(body)
     if body["plan"] == planned.key:
         return facts, BucketSegments(store, planned.plan, catalogue, body["next"]), False
     written = store.get(PLAN)
@@ -282,6 +277,17 @@ def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tupl
             "start once with that version and the new queries, or start with a new checkpoint",
         ) from None
     return *_carried(facts, catalogue, body["next"], old, planned.plan, store), True
+
+
+def read_catalogue(body: Mapping[str, Any]) -> Catalogue:
+    """Return the catalogue that the body of a head holds."""
+    return {
+        int(number): tuple(
+            Segment(name, stretch, first, last, cells, size, level, tuple(covers))
+            for name, stretch, first, last, cells, size, level, covers in segments
+        )
+        for number, segments in body["sets"].items()
+    }
 
 
 def _carried(

@@ -40,6 +40,8 @@ from windloom.weave.files import FileChunk, units_of, whole_tuples
 
 #: Under this name, the progress of a streaming query has the counts of each micro-batch.
 METRICS = "windloom"
+#: The name of the state variable that holds the blobs of a bucket.
+STATE = "segments"
 #: How many tuples a task weaves at once.
 BLOCK_TUPLES = 1 << 20
 #: Rows in the batches of Arrow that leave the operator.
@@ -308,7 +310,7 @@ class BucketProcessor(StatefulProcessor):
         self._blob = blob
 
     def init(self, handle: Any) -> None:
-        self._state = handle.getMapState("segments", "name string", "blob binary")
+        self._state = handle.getMapState(STATE, "name string", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802
         planned = loaded(self._blob)
