@@ -18,7 +18,11 @@ from windloom import Loom, WindloomError, WindloomWarning
 from windloom.spark.verify.written import verify_frame
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from windloom.engine.handle import Handle
 
 
 @contextmanager
@@ -165,7 +169,7 @@ def test_what_spark_prints_without_what_matters_is_read_in_full(spark: SparkSess
     read = loom.query("q", spark.sql(text)).text
     assert "first((amount + 1)) IGNORE NULLS AS f" in read
     assert "percentile((amount + 1), 0.5) FILTER (WHERE (nullif((amount + 1), 3) = 2)) AS p" in read
-    assert re.search(r"transform\(sizes, (y_\d+) -> \(\1 \+ \(amount \+ 1\)\)\)", read)
+    assert re.search(r"transform\(sizes, (x_1) -> \(\1 \+ \(amount \+ 1\)\)\)", read)
     assert "EXTRACT(hour FROM ts)" in read
     assert "(ts) BETWEEN (TIMESTAMP '2026-01-01 00:00:00') AND" in read
     assert list(loom.streams) == ["read_bids"]
@@ -215,6 +219,23 @@ def test_a_part_of_a_dataframe_that_is_registered_or_cached_is_read_as_it_is(
         assert loom.verify("b", results)
     finally:
         cached.unpersist()
+
+
+def test_a_program_that_runs_again_goes_on_with_the_queries_of_its_checkpoint(
+    spark: SparkSession, live: DataFrame, tmp_path: Path
+) -> None:
+    def started() -> tuple[Loom, Handle]:
+        """A loom as the program makes it at every start, with new DataFrames."""
+        loom = Loom(spark)
+        frame = live.withWatermark("ts", "10 seconds").where(F.exists("sizes", lambda size: size > 2))
+        loom.query("q", frame.groupBy(window("ts", "10 minutes")).agg(F.count("*").alias("n")))
+        handle = loom.start("memory", checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True})
+        handle.await_termination()
+        return loom, handle
+
+    (first, begun), (second, continued) = started(), started()
+    assert first.queries["q"].text == second.queries["q"].text
+    assert begun.status["plan_version"] == continued.status["plan_version"] == 0
 
 
 def test_streams_of_two_delays_are_two(spark: SparkSession, live: DataFrame) -> None:

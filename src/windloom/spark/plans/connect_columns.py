@@ -42,6 +42,7 @@ class Printer:
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = dict(names)
         self.window: WrittenWindow | None = None
+        self._variables: dict[str, str] = {}  # of lambdas around: a name that does not change from run to run
         self._on_leaf = {sql: name for name, sql in names.items()}
 
     def text(self, node: Node) -> str:
@@ -125,12 +126,15 @@ class Printer:
 
     def _lambda(self, node: Node) -> str:
         inner = Printer(self.names)
-        names = [each._name_parts[0] for each in node._arguments]
+        inner._variables = dict(self._variables)
+        for each in node._arguments:
+            inner._variables[each._name_parts[0]] = f"x_{len(inner._variables) + 1}"
+        names = [inner._variables[each._name_parts[0]] for each in node._arguments]
         head = names[0] if len(names) == 1 else f"({', '.join(names)})"
         return f"{head} -> {inner.text(node._function)}"
 
     def _variable(self, node: Node) -> str:
-        return str(node._name_parts[0])
+        return self._variables[node._name_parts[0]]
 
     def _star(self, node: Node) -> str:
         if node._unparsed_target is not None:

@@ -17,8 +17,6 @@ from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from windloom.language.sql.tokens import spelled
-
 #: An object of the JVM.
 Java = Any
 
@@ -93,6 +91,7 @@ class Printer:
         self._java = _classes_of(spark._jvm)
         self._gateway: Any = spark.sparkContext._gateway
         self.meanings: dict[int, str] = {}
+        self._variables: dict[int, int] = {}  # of lambdas: their numbers by id
 
     def text(self, expression: Java, *, is_lambda: bool = False) -> str:
         """Return the SQL of a resolved expression; that of a lambda has variables."""
@@ -187,7 +186,9 @@ class Printer:
         return None
 
     def _variable(self, variable: Java) -> str:
-        return spelled(f"{variable.name()}_{variable.exprId().id()}")
+        """Return a name for a variable that is the same whenever the program runs; Spark's are numbered by session."""
+        number = self._variables.setdefault(int(variable.exprId().id()), len(self._variables) + 1)
+        return f"x_{number}"
 
     def _aggregate(self, expression: Java) -> str | None:
         """Return the SQL of an aggregate with parameters that Spark leaves out, or adds; None for others."""
