@@ -115,3 +115,32 @@ def test_what_cannot_change_is_named_with_the_way_out(spark: SparkSession, tmp_p
             start(spark, tmp_path, schema, "10 seconds", queries)
         assert fact in refused.value.detail
         assert way_out in refused.value.hint
+
+
+def test_answers_of_a_removed_query_can_still_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    put_as(tmp_path / "in", 0, ROWS[:20], SCHEMA)
+    loom = Loom(spark)
+    loom.stream("trades", spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in")), time="ts")
+    loom.query("flow", FLOW)
+    loom.query("counted", "SELECT sum(volume) AS v FROM trades [ROWS 5 SLIDE 2]")
+    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c"}
+    handle = loom.start("parquet", **places)
+    handle.processAllAvailable()
+    before = {name: handle.arrow(name) for name in ("flow", "counted")}
+    handle.remove("counted")
+    put_as(tmp_path / "in", 1, ROWS[20:], SCHEMA)
+    handle.processAllAvailable()
+    assert (list(handle.queries), list(handle.removed)) == (["flow"], ["counted"])
+    assert handle.arrow("counted") == before["counted"]
+    assert handle["counted"].count() == before["counted"].num_rows > 0
+    assert (handle.grouping("counted"), handle.columns("counted")) == ([], ["v"])
+    assert handle.arrow("flow").num_rows > before["flow"].num_rows
+    with pytest.raises(WindloomError, match="unknown query 'never'"):
+        handle.arrow("never")
+    handle.stop()
+    again = loom.start("parquet", **places)
+    try:
+        assert list(again.removed) == ["counted"], "the checkpoint still has the plan"
+        assert again.arrow("counted") == before["counted"]
+    finally:
+        again.stop()

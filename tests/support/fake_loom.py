@@ -67,6 +67,7 @@ class FakeLoom:
         self._texts = {"flow": FLOW, "high": HIGH}
         self.rejected = rejected
         self.is_active, self.failure = True, None
+        self.removed: dict[str, str] = {}
         self.waiting: SinkWait | None = None
         self.rounds: list[RoundProgress] = [made_round(0), made_round(1)]
 
@@ -105,7 +106,7 @@ class FakeLoom:
             raise unknown_query(name, list(self._texts))
         if len(self._texts) == 1:
             raise WindloomError("the last query of a running loom cannot be removed", "", "add another first")
-        del self._texts[name]
+        self.removed[name] = self._texts.pop(name)
         return Change(name, 2)
 
     def what_if(self, text: str) -> WhatIf:
@@ -129,6 +130,9 @@ class FakeLoom:
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
         return {name: [grouping.name for grouping in query.group_by] for name, query in self._loom().queries.items()}
+
+    def grouping(self, name: str) -> Sequence[str]:
+        return self.groupings().get(name, ["symbol"])
 
     def answers(
         self,

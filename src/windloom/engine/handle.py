@@ -107,6 +107,8 @@ class Handle(AnswerViews):
         self._catching_up = CatchingUp(loop)
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
+        # Queries that were asked before, by name; of earlier processes, those of the plans that the checkpoint keeps.
+        self._before = {name: text for record in checkpoint.plans() for name, text in record.queries.items()}
         self._changes = tuple(checkpoint.changes)  # told with the next round, which is the first that they concern
         self._failure: BaseException | None = None
         self._is_stopping = False
@@ -176,6 +178,12 @@ class Handle(AnswerViews):
     def queries(self) -> Mapping[str, str]:
         """The names and texts of the queries, including changes that wait for the next round."""
         return dict(self._newest.queries)
+
+    @property
+    def removed(self) -> Mapping[str, str]:
+        """The names and texts of queries that were removed, and whose answers can still be read."""
+        queries = self._newest.queries
+        return {name: text for name, text in self._before.items() if name not in queries}
 
     def _repr_html_(self) -> str:
         done = [
@@ -248,7 +256,7 @@ class Handle(AnswerViews):
     # ---- answers ------------------------------------------------------------------------------------------------
 
     def arrow(self, name: str) -> pa.Table:
-        """What a query selects, of the rows that the sink holds, from all rounds so far.
+        """What a query selects, of the rows that the sink holds, from all rounds so far; also if it was removed.
 
         A live sink holds the latest row of each group. Of a query with EMIT EARLY, provisional rows are left out once
         they are replaced or withdrawn.
@@ -262,8 +270,6 @@ class Handle(AnswerViews):
 
     def rows(self, name: str) -> pa.Table:
         """The same rows with their window and their groups, whatever the query selects."""
-        if name not in self._newest.queries:
-            raise unknown_query(name, list(self._newest.queries))
         shape = self._shape(name)
         rows = read_back(self._sinks, self._tables.name(shape))
         if rows is None:
@@ -282,17 +288,27 @@ class Handle(AnswerViews):
     def grouping(self, name: str) -> list[str]:
         return [grouping.name for grouping in self._asked(name).group_by]
 
+    def emission(self, name: str) -> Emits:
+        return self._asked(name).emission.kind
+
     def _asked(self, name: str) -> Query:
-        if name not in self._newest.queries:
-            raise unknown_query(name, list(self._newest.queries))
-        return self._queries.plan_of(self._newest).query(name).query
+        return self._plan_of(name).query(name).query
+
+    def _plan_of(self, name: str) -> Plan:
+        """Return a plan that has the query: the newest one, or one of its own if the query was removed."""
+        newest = self._newest
+        if name in newest.queries:
+            return self._queries.plan_of(newest)
+        if name in self._before:
+            return self._queries.plan_of_removed(name, self._before[name], newest.options)
+        raise unknown_query(name, list(newest.queries))
 
     def _schema(self, name: str) -> StructType | None:
         """Return the schema of the DataFrame that a query was given as; None for a text, and once it is replaced."""
-        return self._queries.schema_of(name, self._newest.queries[name])
+        return self._queries.schema_of(name, self._newest.queries[name]) if name in self._newest.queries else None
 
     def _shape(self, name: str) -> Shape:
-        plan = self._queries.plan_of(self._newest)
+        plan = self._plan_of(name)
         return plan.shapes[plan.query(name).shape]
 
     def table(self, name: str, at: str = "latest") -> pa.Table:
@@ -380,7 +396,10 @@ class Handle(AnswerViews):
         return self._change(name, with_urgency(name, text, within, priority))
 
     def remove(self, name: str) -> Change:
-        """Remove a query; it reports no window that closes in the next round or later."""
+        """Remove a query; it reports no window that closes in the next round or later.
+
+        Its answers can still be read, where the sink keeps them: `removed` names it.
+        """
         return self._change(name, None)
 
     def _change(self, name: str, text: str | None) -> Change:
@@ -410,6 +429,7 @@ class Handle(AnswerViews):
                     loop.catch_up(must=[name])
                 record = replace(planned, from_round=self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
+                self._before |= record.queries
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if text is None:
             return Change(name, record.from_round)

@@ -118,6 +118,8 @@ def _holds(followed: _Followed, before: Sequence[Collection[str]], wanted: Mappi
 
 #: Plan versions kept in addition to the newest: that of the current round, and one in between.
 _OLDER_PLANS = 2
+#: Plans kept of queries that were removed.
+_REMOVED_PLANS = 20
 
 
 class LiveQueries:
@@ -140,6 +142,7 @@ class LiveQueries:
         self._binding = threading.RLock()
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
+        self._removed: dict[tuple[str, str], Plan] = {}
 
     def schema_of(self, name: str, text: str) -> StructType | None:
         """Return the schema of the DataFrame that this text was read from; None if it was given as text."""
@@ -225,6 +228,14 @@ class LiveQueries:
         following = LiveTrees(self._registry.sources, chosen, self._epsilon)
         trees = following.follow(record.choices.tree_names, bound, types, known)
         return self._plan(bound, chosen, known, trees)
+
+    def plan_of_removed(self, name: str, text: str, options: Mapping[str, str]) -> Plan:
+        """Return a plan of a query that is no longer asked, to read what it has answered; the last ones are kept."""
+        key = name, text
+        if key not in self._removed:
+            plan = self.plan_alone(self.bind(name, text), PlanningFacts(), options)
+            self._removed = dict([*self._removed.items(), (key, plan)][-_REMOVED_PLANS:])
+        return self._removed[key]
 
     def plan_alone(self, query: Query, known: PlanningFacts, options: Mapping[str, str]) -> Plan:
         """Return a plan of one query that is not among the others, for a question that is asked once."""

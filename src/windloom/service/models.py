@@ -148,6 +148,12 @@ class Rows(BaseModel):
     rows: list[list[Any]]
 
 
+class QueryRows(Rows):
+    """Answers of a query; `removed`: it is no longer answered, and these are its last rows."""
+
+    removed: bool
+
+
 class Answered(Rows):
     """Answers that reflect a committed `round`, which was `staleness` seconds ago."""
 

@@ -96,6 +96,10 @@ class ServedHandle:
         return self._handle.queries
 
     @property
+    def removed(self) -> Mapping[str, str]:
+        return self._handle.removed
+
+    @property
     def is_active(self) -> bool:
         return self._handle.is_active
 
@@ -135,6 +139,10 @@ class ServedHandle:
         """Return grouping columns by query, with their names in its answers."""
         return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
+    def grouping(self, name: str) -> Sequence[str]:
+        """Return the grouping columns of a query, which may have been removed."""
+        return self._handle.grouping(name)
+
     def answers(
         self,
         name: str,
@@ -144,9 +152,8 @@ class ServedHandle:
         most_files: int | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
-        query = self._handle.plan.query(name).query
         columns = self._handle.columns(name)
-        replacing = [grouping.name for grouping in query.group_by] if query.emission.kind is Emits.EARLY else None
+        replacing = self._handle.grouping(name) if self._handle.emission(name) is Emits.EARLY else None
         rows = self._stored.read(name, columns, since, until, limit, most_files, replacing, groups)
         return self._handle.rows(name).slice(0, 0) if rows is None else rows
 

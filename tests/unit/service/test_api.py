@@ -91,6 +91,11 @@ def test_a_query_is_tried_added_read_replaced_and_removed(client: Client) -> Non
     assert client.put("/api/v1/queries/average", json={"text": FLOW}).json()["query"] == "average"
     assert client.get("/api/v1/queries/average").json()["text"] == FLOW
     assert client.delete("/api/v1/queries/average").status_code == 200
+    kept = client.get("/api/v1/queries/average/answers", params={"limit": 3})
+    assert (kept.status_code, kept.json()["removed"], len(kept.json()["rows"])) == (200, True, 3)
+    assert kept.headers["X-Windloom-Removed"] == "true"
+    assert client.get("/api/v1/queries/flow/answers").json()["removed"] is False
+    assert client.get("/api/v1/queries/never/answers").status_code == 404
     gone = client.get("/api/v1/queries/average")
     assert gone.status_code == 404
     assert gone.json()["error"]["message"] == "unknown query 'average'"

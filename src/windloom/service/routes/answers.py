@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from windloom.engine.results import unknown_query
 from windloom.model.formatting import plain
-from windloom.service.models import Latest, Name, Rows
+from windloom.service.models import Latest, Name, QueryRows
 from windloom.service.service import MayRead, Served, check_parameters
 from windloom.service.stored_answers import FORMATS, arrow_pieces, as_rows, csv_bytes
 
@@ -36,7 +36,7 @@ _GROUPS = {
 @router.get(
     "/queries/{name}/answers",
     dependencies=[MayRead],
-    response_model=Rows,
+    response_model=QueryRows,
     openapi_extra={"parameters": [_GROUPS]},
 )
 def read_answers(
@@ -51,20 +51,22 @@ def read_answers(
     """The latest rows of a query, at most `limit`, in order of time.
 
     `since` and `until` bound the end of their windows, and a grouping column, as in `country=DE`, their group. The
-    format is `format`, or the one that `Accept` asks for.
+    format is `format`, or the one that `Accept` asks for. Answers of a query that was removed are marked so.
     """
-    if name not in service.loom.queries:
+    is_removed = name not in service.loom.queries
+    if is_removed and name not in service.loom.removed:
         raise unknown_query(name, list(service.loom.queries))
-    groups = check_parameters(request, service.loom.groupings().get(name, ()))
+    marked = {"X-Windloom-Removed": "true"} if is_removed else {}
+    groups = check_parameters(request, service.loom.grouping(name))
     with service.working():
         table = service.loom.answers(name, since, until, min(limit, service.limits.rows), groups=groups)
         match format or _accepted(request.headers.get("accept", "")):
             case "csv":
-                return Response(csv_bytes(table), media_type=FORMATS["csv"])
+                return Response(csv_bytes(table), media_type=FORMATS["csv"], headers=marked)
             case "arrow":
-                return StreamingResponse(arrow_pieces(table), media_type=FORMATS["arrow"])
+                return StreamingResponse(arrow_pieces(table), media_type=FORMATS["arrow"], headers=marked)
             case _:
-                return JSONResponse(as_rows(table).model_dump())
+                return JSONResponse({**as_rows(table).model_dump(), "removed": is_removed}, headers=marked)
 
 
 @router.get("/latest", dependencies=[MayRead])
