@@ -151,3 +151,5 @@ SELECT round(sum(price) / count(price), 3) AS mean, window.end AS until FROM tra
 SELECT window, venue, sum(volume) AS v FROM trades GROUP BY venue, window(ts, '1 hour') ORDER BY v DESC, window
 
 SELECT count(*) AS n, window.end FROM trades WHERE volume IS NOT NULL GROUP BY window(ts, '1 minute') HAVING count(*) > 1 ORDER BY n DESC, end
+
+SELECT struct(symbol, max(price)) AS best, struct(window.start, count(*) AS n) AS counted FROM trades GROUP BY window(ts, '1 hour'), symbol

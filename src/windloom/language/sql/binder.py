@@ -360,6 +360,10 @@ class Binder:
             return Term.text(node.name.upper())
         if function == "struct" and isinstance(node, exp.Alias):
             return compose(Precedence.PRIMARY, self.bind(node.this), f" AS {Expression.of_column(node.alias).sql}")
+        if function == "struct" and (term := self.bind(node)).uses:
+            # Spark calls fields after columns, and others by their place; a placeholder must not become a name.
+            name = node.name if isinstance(node, exp.Column | exp.Dot) else f"col{index + 1}"
+            return compose(Precedence.PRIMARY, term, f" AS {Expression.of_column(name).sql}")
         if isinstance(node, exp.Lambda):
             names = [Expression.of_column(variable.name).sql for variable in node.expressions]
             if any(name.startswith("__") for name in names):

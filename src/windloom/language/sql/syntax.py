@@ -271,6 +271,11 @@ def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
         )
     if name in CODE:
         return f"{name}() is not allowed: a query is never run as code", "use the columns and functions of Spark SQL"
+    if name == "window_time":
+        return (
+            "window_time() cannot stand beside the GROUP BY of its window, as in Spark",
+            "write the last instant of the window, window.end - INTERVAL 1 MICROSECOND",
+        )
     if name in WINDOWS:
         return f"{name}() can only stand in GROUP BY", "the columns window_start and window_end are always reported"
     return None

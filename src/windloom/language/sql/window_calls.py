@@ -22,8 +22,8 @@ _DUCKDB_ORIGIN = 946_857_600_000_000
 _GROUP_WINDOW = re.compile(r"(tumble|hop|session)(?:_(start|end|rowtime|proctime))?")
 #: DuckDB's names of aggregates that Spark calls otherwise; they skip tuples whose first argument is NULL.
 _PICKS = {"arg_max": "max_by", "arg_min": "min_by"}
-#: What the last instant of a window lacks to its end: a millisecond in Flink, a microsecond in Spark.
-FLINK_INSTANT, SPARK_INSTANT = "INTERVAL '1' MILLISECOND", "INTERVAL '1' MICROSECOND"
+#: What the last instant of a window lacks to its end in Flink.
+FLINK_INSTANT = "INTERVAL '1' MILLISECOND"
 
 
 def is_window_call(node: exp.Expr) -> bool:
@@ -49,9 +49,6 @@ def with_spark_windows(tree: exp.Select, source: SourceText, place: Span) -> tup
         if isinstance(call, exp.Anonymous) and is_window_call(call) and isinstance(edge, exp.Identifier):
             dot.replace(_edge(call, edge.copy()))
             calls.append(call)
-    for call in list(tree.find_all(exp.Anonymous)):
-        if call.name.lower() == "window_time" and len(call.expressions) == 1:
-            calls += _last_instant(call)
     return tuple(calls)
 
 
@@ -73,21 +70,6 @@ def named(node: exp.Expr, new: exp.Expr, name: str) -> None:
         alias.meta.update(node.meta)
         new = exp.Alias(this=new, alias=alias)
     node.replace(new)
-
-
-def _last_instant(call: exp.Anonymous) -> list[exp.Anonymous]:
-    """Replace Spark's window_time(window) by the end of the window less a microsecond."""
-    [window] = call.expressions
-    calls: list[exp.Anonymous] = []
-    if isinstance(window, exp.Anonymous) and is_window_call(window):
-        calls, end = [window], _edge(window, exp.Identifier(this="end"))
-    elif isinstance(window, exp.Column) and len(window.parts) == 1:
-        end = exp.Column(this=exp.Identifier(this="end"), table=window.this.copy())
-        end.meta.update(window.meta)
-    else:
-        return []
-    named(call, last_instant(end, SPARK_INSTANT), "window_time(window)" if calls else f"window_time({window.name})")
-    return calls
 
 
 def _group_window(
