@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -25,6 +25,7 @@ from windloom.engine.results import DriverResults, ExecutorResults, Results, Run
 from windloom.engine.round import RoundTuples
 from windloom.engine.row_queries import RowQueries
 from windloom.explain.analysis import MeasuredRun
+from windloom.model.formatting import parse_size, size_text
 from windloom.plan.plan import Plan
 from windloom.sinks.memory import HeldAnswers
 from windloom.sinks.parquet import ParquetStore
@@ -55,6 +56,7 @@ def run_batch(
     shards: int | None,
     untimed: str,
     out: Path | None,
+    memory: str | int | None,
     watch: Stopwatch,
     progress: Callable[[str], None],
 ) -> Results:
@@ -64,6 +66,7 @@ def run_batch(
     """
     check_placement(placement, shards)
     check_untimed(untimed)
+    most_bytes = None if memory is None else parse_size(memory)
     left_out = Untimed({stream.name: stream for stream in plan.streams}, untimed == "skip")
     streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
     asked = [planned.query for planned in plan.queries]
@@ -72,7 +75,7 @@ def run_batch(
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
-        batch = _Batch(spark, plan, relations, tables, store, left_out, watch, progress)
+        batch = _Batch(spark, plan, relations, tables, store, left_out, watch, progress, HeldAnswers(most_bytes))
         whole = RoundTuples(frames, ends=True)
         if placement != "executors":
             progress("taking in tuples")
@@ -127,12 +130,14 @@ class _Batch:
     untimed: Untimed
     watch: Stopwatch
     progress: Callable[[str], None]
-    held: HeldAnswers = field(default_factory=HeldAnswers)
+    held: HeldAnswers
 
     def on_driver(self, whole: RoundTuples, jobs: SparkBatchJobs) -> Results:
         def made(rows: int) -> None:
             if self.store is not None:
                 self.progress(f"{rows:,} rows written")
+            else:
+                self.progress(f"{rows:,} rows in memory, {size_text(self.held.nbytes)}")
 
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
         listeners = Listeners(

@@ -406,6 +406,7 @@ class Loom:
         out: str | Path | None = None,
         shards: int | None = None,
         untimed: str = "skip",
+        memory: str | int | None = None,
         progress: Progress | None = None,
     ) -> Results:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
@@ -415,7 +416,8 @@ class Loom:
         or "auto" (by predicted cost). `joins` says which sides of joins Spark aggregates early, with a bit for each
         side: "LAP" is none, "EAP" all, "EAP10" the first of two. `fold` says how the sides of joins are multiplied:
         "pairwise", "slice_matrix" or "recalculate".
-        With `out`, the answers go to Parquet in that directory, block by block, and are not kept in memory.
+        With `out`, the answers go to Parquet in that directory, block by block, and are not kept in memory. Without it,
+        `memory` bounds what the driver keeps of them, for example "2 GiB": a run whose answers are larger fails.
         Rows without a usable time are in no window, as in Spark: they are left out, counted in `results.stats`, and a
         warning says how many there are. `untimed="stop"` refuses them.
         """
@@ -442,6 +444,7 @@ class Loom:
             shards=shards,
             untimed=untimed,
             out=None if out is None else Path(out),
+            memory=memory,
             watch=watch,
             progress=say,
         )

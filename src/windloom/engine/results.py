@@ -219,12 +219,18 @@ class DriverResults(Results):
         return reported(self._finished(name), self.plan.query(name), self.plan.shapes[self._shape(name)], self._state)
 
     def _coded_rows(self, name: str) -> pa.Table:
-        shape = self.plan.shapes[self._shape(name)]
-        is_as_made = shape.select is None and shape.having is None and shape.emits is Emits.FINAL
-        slices = self._slices(name) if is_as_made else []
+        slices = self._slices(name) if self._is_as_made(name) else []
         return pa.concat_tables(slices) if slices else self.rows(name)
 
+    def _is_as_made(self, name: str) -> bool:
+        """Return whether the rows of a query are those that the step has made, as they are."""
+        shape = self.plan.shapes[self._shape(name)]
+        return shape.select is None and shape.having is None and shape.emits is Emits.FINAL
+
     def _finished(self, name: str) -> pa.Table:
+        if self._is_as_made(name):
+            # Shares the memory of the blocks, except for groups.
+            return plain(self._table(name))
         answer = self._here(name)
         if answer is not None:
             return answer

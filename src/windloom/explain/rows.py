@@ -7,7 +7,7 @@ from dataclasses import asdict
 from windloom.explain.node import ExplainNode, Fact, json_only, words_only
 from windloom.explain.words import WIDTH, listing, one_line, origin_text, output_text, shorten
 from windloom.model.clauses import Emits
-from windloom.model.formatting import amount, count, number
+from windloom.model.formatting import amount, count, number, size_text
 from windloom.model.rows import Reports
 from windloom.model.stream import EnrichedStream, Version
 from windloom.model.time import format_duration, spoken_duration
@@ -15,7 +15,6 @@ from windloom.plan.plan import Plan, PlannedRelation
 from windloom.plan.rows import PlannedRows, Retention, near_join, store_size
 
 _NAMED_READERS = 6
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def relation_node(plan: Plan, planned: PlannedRelation) -> ExplainNode:
@@ -48,15 +47,6 @@ def _size_texts(planned: PlannedRelation, version: Version) -> list[str]:
         return [rows, "size not known"]
     how = "kept" if planned.relation.is_retroactive else "as Spark estimates it"
     return [rows, f"{size_text(version.nbytes)} {how}"]
-
-
-def size_text(nbytes: int) -> str:
-    """Return a size in the largest unit that it fills.
-
-    >>> size_text(12), size_text(4 * 2**20)
-    ('12 bytes', '4 MiB')
-    """
-    return next((f"{number(nbytes / unit)} {name}" for unit, name in _UNITS if nbytes >= unit), f"{nbytes} bytes")
 
 
 def relation_card(planned: PlannedRelation) -> list[str]:

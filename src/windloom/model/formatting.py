@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
+from windloom.errors import WindloomError
 from windloom.model.time import format_duration
 
+_SIZES = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 _SHORT_UNITS = {
     "week": "w",
     "day": "d",
@@ -37,6 +40,31 @@ def number(value: float) -> str:
     if "e" in text:  # Python leaves fixed notation below 1e-4
         text = f"{value:.9f}".rstrip("0")
     return text
+
+
+def size_text(size: int) -> str:
+    """Return bytes as people read them.
+
+    >>> size_text(512), size_text(1_536), size_text(3 << 30)
+    ('512 bytes', '1.5 KiB', '3 GiB')
+    """
+    unit = next((unit for unit in _SIZES if size >= _SIZES[unit]), None)
+    return f"{size:,} bytes" if unit is None else f"{number(size / _SIZES[unit])} {unit}"
+
+
+def parse_size(given: str | int) -> int:
+    """Return a number of bytes, from bytes or from a text as Spark and people write it.
+
+    >>> parse_size("2g"), parse_size("512 MiB"), parse_size("1.5 GB"), parse_size(4096)
+    (2147483648, 536870912, 1610612736, 4096)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?\s*", str(given), re.IGNORECASE)
+    size = int(float(match[1]) * 1024 ** (" kmgt".index((match[2] or " ").lower()))) if match else 0
+    if not size:
+        raise WindloomError(
+            f"cannot read the size {given!r}", "it is a number of bytes", "write it as '2 GiB', or '512m'"
+        )
+    return size
 
 
 def count(how_many: int, singular: str, many: str | None = None) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
+from windloom.errors import WindloomError
+from windloom.model.formatting import size_text
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
 
 if TYPE_CHECKING:
@@ -41,10 +43,22 @@ class HeldAnswers(Sink):
     These are blocks if the driver ran the step, otherwise a frame that Spark holds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int | None = None) -> None:
+        """`most_bytes` bounds the memory of blocks; the round fails before it holds more."""
         self.blocks: list[Block] = []
         self.wide: WideAnswers | None = None
+        self.nbytes, self._most_bytes = 0, most_bytes
 
     def write(self, round: int, answers: RoundAnswers) -> None:
-        self.wide = answers.wide
-        self.blocks = list(answers.blocks()) if self.wide is None else []
+        self.wide, self.blocks, self.nbytes = answers.wide, [], 0
+        for block in answers.blocks() if self.wide is None else ():
+            self.nbytes += block.table.nbytes
+            if self._most_bytes is not None and self.nbytes > self._most_bytes:
+                rows = sum(held.table.num_rows for held in self.blocks)
+                self.blocks = []
+                raise WindloomError(
+                    f"the answers do not fit into memory={size_text(self._most_bytes)}",
+                    f"{rows:,} rows took that much, and there are more",
+                    "write them to a directory instead, which needs little memory: out='answers'; or give more memory",
+                )
+            self.blocks.append(block)
