@@ -153,7 +153,7 @@ def test_a_stream_replaces_early_rows_until_they_are_final(
     expected = Counter(tuple(row) for row in batch.run()["early"].collect())
     assert Counter(tuple(row) for row in handle["early"].collect()) == expected
     assert Counter(handle.arrow("spark_only")["report"].to_pylist()) == {"final": expected.total()}
-    files = (tmp_path / "answers").glob("k_n_total_report_as_of-*/*.parquet")
+    files = (tmp_path / "answers").glob("table=k_n_total_report_as_of-*/*.parquet")
     reports = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
     told = [row for row in reports if row["query"] == "early" and row["report"] != "final"]
     assert {row["report"] for row in told} >= {"early"}

@@ -91,7 +91,7 @@ class RoundProgress:
         return sum(self.seconds.values())
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "total_seconds": self.total_seconds}
+        return {**asdict(self), "changes": list(self.changes), "total_seconds": self.total_seconds}
 
     def _repr_html_(self) -> str:
         return facts_table(f"round {self.round}", {name: fact for name, fact in self.as_dict().items() if fact != {}})

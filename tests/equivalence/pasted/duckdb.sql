@@ -63,7 +63,7 @@ SELECT "symbol" AS "the symbol", time_bucket(INTERVAL '1 hour', "ts") AS "b" FRO
 -- B | 2026-03-02 09:00:00
 -- B | 2026-03-02 10:00:00
 
-SELECT time_bucket(INTERVAL '7 days', ts) AS week, sum(volume) AS v, sum(fee) AS fees FROM trades GROUP BY week
+SELECT time_bucket(INTERVAL '7 days', ts, INTERVAL '0 days') AS week, sum(volume) AS v, sum(fee) AS fees FROM trades GROUP BY week
 -- 2026-03-02 00:00:00 | 157 | 4.84
 
 SELECT time_bucket(INTERVAL '1 day', ts) AS day, arg_max(symbol, price) AS best, arg_min(symbol, price) AS worst FROM trades GROUP BY day

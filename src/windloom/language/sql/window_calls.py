@@ -14,7 +14,7 @@ from sqlglot import exp
 from windloom.errors import WindloomError
 from windloom.language.sql.syntax import span_of
 from windloom.language.sql.tokens import SourceText, Span
-from windloom.model.time import parse_duration
+from windloom.model.time import format_duration, parse_duration
 from windloom.model.windows import WINDOW_FUNCTIONS
 
 #: The time from which DuckDB counts buckets of fixed length, 2000-01-03, a Monday.
@@ -121,6 +121,14 @@ def _bucket(call: exp.Anonymous, source: SourceText, place: Span) -> list[exp.An
     if ticks[0] <= 0:
         raise source.error("the width of time_bucket() must be positive", span_of(call, place), hint)
     shift = (_DUCKDB_ORIGIN + sum(ticks[1:])) % ticks[0]
+    if not offset and shift:
+        length = format_duration(ticks[0])
+        raise source.error(
+            f"buckets of {length} begin elsewhere in DuckDB than in Spark",
+            span_of(width, place),
+            "DuckDB counts them from 2000-01-03: give it an offset, time_bucket(…, ts, INTERVAL '0 days'), for its"
+            f" buckets; Spark counts them from 1970-01-01: window(ts, '{length}')",
+        )
     texts = [f"'{ticks[0]} microseconds'", f"'{ticks[0]} microseconds'", f"'{shift} microseconds'"]
     durations = [exp.Literal(this=text, is_string=True) for text in texts]
     for duration in durations:
