@@ -243,7 +243,7 @@ def test_times_may_be_whole_numbers_and_unknown(spark: SparkSession, tmp_path: P
     pq.write_table(pa.table({"ts": ticks, "a": pa.array([1, 2, 3, 4], pa.int32())}), tmp_path / "t.parquet")
     frame = spark.read.parquet(str(tmp_path))
     with pytest.raises(WindloomError, match="time"):
-        loom_of(frame, COUNTED, unit="s").run(intake="woven")
+        loom_of(frame, COUNTED, unit="s").run(intake="woven", untimed="stop")
     pq.write_table(pa.table({"ts": ticks[:3], "a": pa.array([1, 2, 3], pa.int32())}), tmp_path / "t.parquet")
     frame = spark.read.parquet(str(tmp_path))
     assert loom_of(frame, COUNTED, unit="s").run(intake="woven").arrow("q0")["n"].to_pylist() == [2, 1]

@@ -19,6 +19,12 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+_COMOMENTS = (
+    *("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept"),
+    *("regr_r2", "regr_sxx", "regr_sxy", "regr_syy"),
+)
+
+
 def asked_of(function: Function) -> list[Aggregate]:
     """The function with every argument, constant and order that it takes."""
     counted = [Aggregate("count")] if function.name == "count" else []
@@ -31,7 +37,9 @@ def _of_column(function: Function, column: str) -> Iterator[Aggregate]:
     argument = Expression.of_column(column)
     constant = function.constant
     given = [()] if constant is None else [(value,) for value in _CONSTANTS if constant.check(value) is None]
-    orders = [None] if function.arguments == 1 else [Expression.of_column(by) for by in ("x", "i", "b", "k")]
+    # The second argument of comoments is a number, that of picks anything that has an order.
+    seconds = ("x", "i") if function.name in _COMOMENTS else ("x", "i", "b", "k")
+    orders = [None] if function.arguments == 1 else [Expression.of_column(by) for by in seconds]
     for parameters in given:
         for by in orders:
             yield Aggregate(function.name, argument, by, parameters=parameters)

@@ -8,8 +8,6 @@ from dataclasses import asdict
 import click
 
 from windloom.cli.options import name_value_pairs, session_options, table_lines
-from windloom.explain.rows import size_text
-from windloom.model.time import format_instant
 
 
 @click.command(
@@ -24,6 +22,8 @@ def state(checkpoint: str, as_json: bool, cores: str, memory: str | None, conf: 
     CHECKPOINT is its checkpointLocation. The stream may run meanwhile. Per set of slices: its cells and bytes, from
     which instant on, and the query whose windows keep them longest.
     """
+    from windloom.explain.rows import size_text
+    from windloom.model.time import format_instant
     from windloom.spark.operator.state import read_state
     from windloom.spark.session import local_session
 

@@ -170,6 +170,7 @@ def spelled(name: str) -> str:
     if (
         name.isidentifier()
         and name.isascii()
+        and name.upper() not in _PAIRED
         and [token.token_type for token in SPARK.tokenize(name)] == [TokenType.VAR]
     ):
         return name

@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"`[^`]+`|\w+(?:\.`\w+`)*|\w+\((?:[^()']|\([^()']*\))*\)|'[^
 #: Classes that Spark prints without something that matters, or not as SQL, by the name it prints.
 _LOSSY = re.compile(
     r"\b(?:first|first_value|last|last_value|any_value|percentile|approx_count_distinct"
-    r"|precisetimestampconversion)\("
+    r"|precisetimestampconversion|struct)\("
 )
 #: The same, by the pattern that Spark finds them by.
 _REWRITTEN = ("RUNTIME_REPLACEABLE", "LAMBDA_FUNCTION")
@@ -176,6 +176,8 @@ class Printer:
             case "PreciseTimestampConversion":  # of window_time()
                 function = "unix_micros" if class_name(expression.dataType()) == "LongType" else "timestamp_micros"
                 return f"{function}({self.text(expression.child())})"
+            case "CreateNamedStruct":  # which Spark prints without the names of its fields, where it was struct()
+                return f"named_struct({', '.join(self.text(each) for each in elements(expression.children()))})"
             case "Between":
                 value, low, high = (self.text(each) for each in elements(expression.parameters()))
                 return f"(({value}) BETWEEN ({low}) AND ({high}))"
