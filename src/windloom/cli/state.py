@@ -22,7 +22,7 @@ def state(checkpoint: str, as_json: bool, cores: str, memory: str | None, conf: 
     CHECKPOINT is its checkpointLocation. The stream may run meanwhile. Per set of slices: its cells and bytes, from
     which instant on, and the query whose windows keep them longest.
     """
-    from windloom.explain.rows import size_text
+    from windloom.model.formatting import size_text
     from windloom.model.time import format_instant
     from windloom.spark.operator.state import read_state
     from windloom.spark.session import local_session
