@@ -144,6 +144,16 @@ def some_cells(store: MemoryStore) -> Cells:
     return next(iter(decode(next(blob for name, blob in store.blobs.items() if name.startswith("s"))).cells.values()))
 
 
+def test_a_late_tuple_that_is_dropped_is_missing_for_a_query_that_comes_later() -> None:
+    counted = [Aggregate("count")]
+    first = {"a": make_query("a", TimeWindow(8, 4), counted)}
+    later = {**first, "b": make_query("b", TimeWindow(12, 4), counted)}
+    rows = [[], [{"tick": -1, "k": "c", "i": 4, "b": True}], [{"tick": -5, "k": "b", "i": 0, "b": True}], []]
+    rounds = [Round(each, 0, first if number < 3 else later) for number, each in enumerate(rows)]
+    run, _ = run_in_buckets(rounds, PlanOptions(intake="woven"), 1)
+    check_rounds(rounds, run)
+
+
 def counting(slide: int) -> OperatorPlan:
     query = make_query("q", TimeWindow(8, slide), [Aggregate("count")], ("k",))
     return operator_plan((query,), PlanOptions(intake="woven"))

@@ -5,6 +5,7 @@ python -m support.operator_program FOLDER classic|connect [ROUNDS_LEFT]
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ def loom_over(spark: SparkSession, folder: Path, names: list[str] | None = None,
 def connect_session() -> SparkSession:
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of the server's workers
     with use_java():
         builder = SparkSession.builder.remote("local[2]")
         for key, value in {

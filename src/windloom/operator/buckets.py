@@ -149,8 +149,9 @@ def step_bucket(
             if number in part.cells:
                 segments.add(number, keep_from(part.cells[number], needed_from))
         coverage = facts.history_of(number)
-        first = advanced.first.get(partial_set.base)
-        if first is not None and needed_from > _first_start(partial_set, coverage, first):
+        # The first tick of a stream is settled once the frontier has passed it; a late tuple may be earlier.
+        ticks = [ticks[partial_set.base] for ticks in (advanced.first, smallest) if partial_set.base in ticks]
+        if ticks and needed_from > _first_start(partial_set, coverage, min(ticks)):
             coverage = coverage.forget(needed_from)
         if coverage != CellCoverage():
             history[number] = coverage
@@ -165,7 +166,7 @@ def step_bucket(
 
 
 def _first_start(partial_set: PartialSet, coverage: CellCoverage, first: int) -> int:
-    """Return the earliest tick at which a slice that holds the first tuple may begin, now or in earlier slicings."""
+    """Return the earliest tick at which the slice of the tick `first` may begin, now or in earlier slicings."""
     slicings = (partial_set.edges, *(cut.edges for cut in coverage.cuts))
     return min(int(edges.last_edge(np.array([first], np.int64))[0]) for edges in slicings)
 

@@ -25,6 +25,7 @@ from windloom.plan.sharding import sharding_of
 from windloom.spark.frames import union_all
 from windloom.spark.kept_tuples import TupleKeeper, keep_by_spark, keeping_scan
 from windloom.spark.native import partials_frame, timed_partials
+from windloom.spark.operator.frames import tables_of
 from windloom.spark.projection import clock, projected, with_positions
 from windloom.spark.scan import bases_unread, counted_events
 from windloom.spark.untimed import without_time
@@ -34,9 +35,6 @@ from windloom.weave.weave import ScanCounts, Ticks, timed_tuples
 
 #: In place of a shard's number: the row reports what a task saw.
 TOLD = -1
-
-#: How many tuples a task weaves at once.
-BLOCK_TUPLES = 1 << 20
 
 #: From this many cells per tuple on, tuples are shuffled by their group before they are woven.
 MANY_CELLS = 0.5
@@ -201,7 +199,7 @@ def _task(plan: Plan, own: _Pass, before: LateBounds, shards: int) -> _Task:
 
     def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ticks, parts = Ticks(), []
-        for table in _blocks(batches):
+        for table in tables_of(batches):
             if isinstance(own.scan, NativeScan):
                 table, span = timed_partials(own.scan, table)
                 parts.append(take_partials(plan, own.scan, table, before))
@@ -218,19 +216,6 @@ def _task(plan: Plan, own: _Pass, before: LateBounds, shards: int) -> _Task:
             yield _row(number, shard, cells)
 
     return take
-
-
-def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= BLOCK_TUPLES:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(held)
 
 
 def _row(scan: int, shard: int, cells: bytes) -> pa.RecordBatch:
