@@ -1,4 +1,7 @@
-"""The handle of a running loom: watch it, change its queries, ask it, stop it. It mirrors Spark's StreamingQuery."""
+"""The handle of a running loom: watch it, change its queries, ask it, stop it. It mirrors Spark's StreamingQuery.
+
+The module is long because users hold one object: nearly every method only checks, documents and hands over.
+"""
 
 from __future__ import annotations
 
