@@ -133,7 +133,7 @@ def wide_over_time(repeats: int, *, events: int = PAYMENTS) -> Outcome:
         "30 metrics x 3 windows, wide over time / apart",
         1 / float(str(found["ratio"])),
         "ratio",
-        1.3,
+        1.2,
         "<=",
         note,
         found,
