@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, window
 
@@ -193,6 +195,29 @@ def test_dataframes_over_the_same_leaf_share_a_stream_and_others_do_not(
         *[("events",)] * 2,
         ("bids_2",),
     ]
+
+
+def test_a_plan_is_read_in_few_calls_to_the_jvm(
+    spark: SparkSession, bids: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes its time, and there may be hundreds of plans; walking one node by node takes over 400 calls."""
+    frame = (
+        bids.where("price > 2 AND amount < 7")
+        .groupBy(window("ts", "1 hour", "30 minutes"), "auction")
+        .agg(F.avg("price").alias("p"), F.max("fee"), F.expr("sum(amount) FILTER (WHERE is_open)"), F.count("*"))
+        .where(col("p") > 3)
+    )
+    loom, calls, send = Loom(spark), Counter[str](), ClientServerConnection.send_command
+    loom.query("before", frame)
+
+    def counted(self: Any, command: str) -> Any:
+        calls[command[0]] += 1
+        return send(self, command)
+
+    asked = frame.where("p > 4")
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+    loom.query("q", asked)
+    assert 50 < calls.total() - calls["m"] < 200  # without the messages that objects are not needed any more
 
 
 def test_a_registered_stream_is_used_with_its_name_and_rate(spark: SparkSession, bids: DataFrame) -> None:

@@ -4,13 +4,16 @@ Spark prints resolved expressions as SQL, but by the names of columns, which may
 places of a plan. So every column is replaced by an identifier of our own before an expression is printed, and the
 identifier by the meaning of the column afterwards. A few expressions lose something when Spark prints them; these, and
 what contains them, are printed here.
+
+Every call to the JVM takes its time, and a program may bring hundreds of DataFrames. So lists are read as one text, in
+which a column is `name#id`, and what is asked of a whole plan is not asked of each of its expressions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -21,7 +24,10 @@ from pyspark.sql import SparkSession
 Java = Any
 
 _CATALYST = "org.apache.spark.sql.catalyst.expressions"
-_MARK = re.compile(r"windloom_part_(\d+)_")
+_MARK = re.compile(r"windloom_(part|column)_(\d+)_")
+#: What stands behind the name of a column where Spark shows it: its id, a suffix for its type, and one for watermarks.
+_ID = re.compile(r"#(\d+)L?(?:-T\d+ms)?$")
+_SEPARATOR = "\x01"
 _PLAIN = re.compile(r"`[^`]+`|\w+(?:\.`\w+`)*|\w+\((?:[^()']|\([^()']*\))*\)|'[^'\\]*'")
 #: Classes that Spark prints without something that matters, or not as SQL, by the name it prints.
 _LOSSY = re.compile(
@@ -51,9 +57,66 @@ def elements(sequence: Java) -> list[Java]:
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
+def texts(sequence: Java) -> list[str]:
+    """Return what Spark shows of each expression of a sequence, in one call."""
+    shown = str(sequence.mkString(_SEPARATOR))
+    return shown.split(_SEPARATOR) if shown else []
+
+
+def column_of(text: str) -> tuple[str, int]:
+    """Return the name and the id of a column that Spark shows.
+
+    >>> column_of("a#b#17L")
+    ('a#b', 17)
+    """
+    found = _ID.search(text)
+    assert found is not None, text
+    return text[: found.start()], int(found[1])
+
+
+def columns_read(expression: Java) -> list[int]:
+    """Return the ids of the columns that an expression reads."""
+    return [column_of(text)[1] for text in texts(expression.references().toSeq())]
+
+
+def kind_of(thing: Java) -> str:
+    """Return the name of the class of an expression or of a node of a plan."""
+    return str(thing.nodeName())
+
+
 def class_name(thing: Java) -> str:
-    """Return the name of its class without the package."""
+    """Return the name of the class of anything else, without the package."""
     return str(thing.getClass().getSimpleName()).rstrip("$")
+
+
+class Node:
+    """A node of a resolved plan, which asks Spark once for what it is and for its columns."""
+
+    def __init__(self, plan: Java) -> None:
+        self.plan = plan
+
+    @cached_property
+    def kind(self) -> str:
+        return kind_of(self.plan)
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """What Spark shows of its columns."""
+        return texts(self.plan.output())
+
+    @cached_property
+    def made(self) -> list[str]:
+        """What Spark shows of the expressions of a projection: the same as of the column, if it only hands it on."""
+        return texts(self.plan.projectList())
+
+    @cached_property
+    def columns(self) -> list[tuple[str, int]]:
+        """The names and ids of its columns."""
+        return [column_of(text) for text in self.shown]
+
+    @cached_property
+    def child(self) -> Node:
+        return Node(self.plan.child())
 
 
 class _Classes:
@@ -68,15 +131,19 @@ class _Classes:
         self.folding = catalyst.optimizer.ConstantFolding
         self.types = jvm.org.apache.spark.sql.types.DataTypes
         self.attributes = catalyst.types.DataTypeUtils
+        self.project = catalyst.plans.logical.Project
         self.empty = self.python.toSeq(self.list())
         self._patterns = catalyst.trees.TreePattern
-        self._found: dict[str, Java] = {}
+        self._found: dict[tuple[str, ...], Java] = {}
 
-    def pattern(self, name: str) -> Java:
-        """Return the pattern by which Spark finds expressions of a kind."""
-        if name not in self._found:
-            self._found[name] = getattr(self._patterns, name)()
-        return self._found[name]
+    def patterns(self, *names: str) -> Java:
+        """Return the patterns by which Spark finds expressions of some kinds."""
+        if names not in self._found:
+            listed = self.list()
+            for name in names:
+                listed.add(getattr(self._patterns, name)())
+            self._found[names] = self.python.toSeq(listed)
+        return self._found[names]
 
 
 @lru_cache(maxsize=1)
@@ -87,55 +154,81 @@ def _classes_of(jvm: Any) -> _Classes:
 class Printer:
     """Prints expressions of one plan; `meanings` gives, by the id of a column, its text over the leaf or aggregates."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, plan: Java) -> None:
         self._java = _classes_of(spark._jvm)
         self._gateway: Any = spark.sparkContext._gateway
         self.meanings: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._variables: dict[int, int] = {}  # of lambdas: their numbers by id
+        self._is_rewritten = self.holds(plan, *_REWRITTEN)
+        self._marks = self._java.map()  # columns that have a meaning, and how they are printed
+        self._marks_now: Java = None
+
+    def define(self, name: str, column: int, meaning: str) -> None:
+        """Take the meaning of a column from now on."""
+        self.meanings[column] = meaning
+        self._names[column] = name
+
+    def meaning_of(self, text: str) -> str | None:
+        """Return the meaning of a column as Spark shows it; None for other expressions, and for columns without one."""
+        if (found := _ID.search(text)) is None or self._names.get(int(found[1])) != text[: found.start()]:
+            return None
+        return self.meanings[int(found[1])]
 
     def text(self, expression: Java, *, is_lambda: bool = False) -> str:
         """Return the SQL of a resolved expression; that of a lambda has variables."""
-        if class_name(expression) == "AttributeReference" and not is_lambda:
-            meaning = self.meanings.get(expression.exprId().id())
+        if not is_lambda and kind_of(expression) == "AttributeReference":
+            meaning = self.meanings.get(column_of(str(expression.toString()))[1])
             return str(expression.sql()) if meaning is None else meaning
         parts: list[str] = []
-        expression = self._folded(expression)
-        if is_lambda or any(self.holds(expression, pattern) for pattern in _REWRITTEN):
-            expression = self._rewritten(expression, parts)
-        marked = self._marked(expression, parts)
+        alone = self._folded(self._java.condition(expression, self._java.one_row))
+        if is_lambda or (self._is_rewritten and self.holds(alone, *_REWRITTEN)):
+            alone = self._java.condition(self._rewritten(alone.condition(), parts), self._java.one_row)
+        return self._printed(self._marked(alone).condition(), parts)
+
+    def texts(self, columns: Java, places: list[int]) -> list[str]:
+        """Return the SQL of what some columns of a list are made from, in as few calls as possible."""
+        if not places or self._is_rewritten:
+            return [self.text(columns.apply(place).child()) for place in places]
+        together = self._marked(self._folded(self._java.project(columns, self._java.one_row))).projectList()
+        return [self._printed(together.apply(place).child(), []) for place in places]
+
+    def _printed(self, marked: Java, parts: list[str]) -> str:
+        """Return the SQL of an expression whose columns have been marked; `parts` has what is printed here."""
         if _LOSSY.search(sql := str(marked.sql())):
             sql = str(self._rewritten(marked, parts).sql())
+
+        def meant(mark: re.Match[str]) -> str:
+            text = parts[int(mark[2])] if mark[1] == "part" else self.meanings[int(mark[2])]
+            return text if mark[1] == "part" or _is_one(text) else f"({text})"
+
         while _MARK.search(sql):
-            sql = _MARK.sub(lambda match: parts[int(match[1])], sql)
+            sql = _MARK.sub(meant, sql)
         return sql
 
-    def _folded(self, expression: Java) -> Java:
-        """Return the expression with its constants evaluated: `2L` for `CAST(2 AS BIGINT)`."""
-        plan = self._java.condition(expression, self._java.one_row)
+    def _folded(self, node: Java) -> Java:
+        """Return a node of a plan with its constants evaluated: `2L` for `CAST(2 AS BIGINT)`."""
         try:
-            return self._java.folding.apply(plan).condition()
+            return self._java.folding.apply(node)
         except Py4JError:  # a constant that cannot be evaluated yet; Spark reports it where it is used
-            return expression
+            return node
 
-    def holds(self, expression: Java, pattern: str) -> bool:
-        """Return whether an expression of this pattern is in it."""
-        return bool(expression.containsPattern(self._java.pattern(pattern)))
+    def holds(self, thing: Java, *patterns: str) -> bool:
+        """Return whether an expression of one of these patterns is in an expression or a plan."""
+        return bool(thing.containsAnyPattern(self._java.patterns(*patterns)))
 
-    def _marked(self, expression: Java, parts: list[str]) -> Java:
-        """Return the expression with identifiers in the place of columns that have a meaning."""
-        replaced = self._java.map()
-        for reference in elements(expression.references().toSeq()):
-            meaning = self.meanings.get(reference.exprId().id())
-            if meaning is not None:
-                replaced.put(reference, self._part(reference, meaning, parts))
-        if replaced.isEmpty():
-            return expression
-        return expression.transformUp(self._java.python.toScalaMap(replaced))
-
-    def _part(self, column: Java, text: str, parts: list[str]) -> Java:
-        """Return a column that is printed as an identifier, which stands for this text."""
-        parts.append(text if _is_one(text) else f"({text})")
-        return column.withName(f"windloom_part_{len(parts) - 1}_").withQualifier(self._java.empty)
+    def _marked(self, node: Java) -> Java:
+        """Return a node of a plan with identifiers in the place of columns that have a meaning."""
+        references = node.references().toSeq()
+        for place, text in enumerate(texts(references)):
+            column = column_of(text)[1]
+            if column in self.meanings and not self._marks.containsKey(reference := references.apply(place)):
+                mark = reference.withName(f"windloom_column_{column}_").withQualifier(self._java.empty)
+                self._marks.put(reference, mark)
+                self._marks_now = None
+        if self._marks_now is None:
+            self._marks_now = self._java.python.toScalaMap(self._marks)
+        return node.transformExpressions(self._marks_now)
 
     def _sequence(self, things: list[Java]) -> Java:
         listed = self._java.list()
@@ -162,7 +255,7 @@ class Printer:
 
     def _printed_here(self, expression: Java) -> str | None:
         """Return the SQL of an expression that Spark does not print as it is meant; None for others."""
-        match class_name(expression):
+        match kind_of(expression):
             case "AggregateExpression":
                 return self._aggregate(expression)
             case "LambdaFunction":
@@ -195,7 +288,7 @@ class Printer:
     def _aggregate(self, expression: Java) -> str | None:
         """Return the SQL of an aggregate with parameters that Spark leaves out, or adds; None for others."""
         function = expression.aggregateFunction()
-        kind = class_name(function)
+        kind = kind_of(function)
         if kind in _SIMPLE_PICKS:
             if not function.ignoreNulls():
                 return None
@@ -211,6 +304,12 @@ class Printer:
             return None
         condition = expression.filter()
         return sql if condition.isEmpty() else f"{sql} FILTER (WHERE {self.text(condition.get())})"
+
+
+def shown(thing: Java, length: int = 120) -> str:
+    """Return what Spark shows of an expression or a node, in one line that is not too long."""
+    text = " ".join(str(thing.simpleString(25)).split())
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def place_of(expressions: Iterator[Java]) -> str | None:
