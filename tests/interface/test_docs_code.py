@@ -73,6 +73,7 @@ def changed(folder: Path, request: pytest.FixtureRequest) -> Changed:
         "/shared/checkpoint": lambda: str(folder / "shared"),
         "shards=64": lambda: "shards=2",
         "--queries 1000000": lambda: "--queries 10000",
+        "--queries 250": lambda: "--queries 40",
     }
 
     def change(text: str) -> str:
