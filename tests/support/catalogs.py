@@ -80,10 +80,11 @@ CUMULATING = st.builds(
 def picks(draw: st.DrawFn, column: str) -> Aggregate:
     """Few values of many tuples, so that what is looked at is often equal."""
     function = draw(st.sampled_from(["min_by", "max_by", "first", "last"]))
-    if not function.endswith("_by"):
-        return Aggregate(function, Expression.of_column(column))
-    by = draw(st.sampled_from(["f", "x", "i", "d", "b", "k"]))
-    return Aggregate(function, Expression.of_column(column), Expression.of_column(by))
+    together = draw(st.sampled_from(["", "", "x", "bk", "dxn"]))  # what else is picked from the same tuple
+    names = dict.fromkeys(draw(st.permutations([column, *together])) if together else ())
+    picked = tuple(map(Expression.of_column, names))
+    by = Expression.of_column(draw(st.sampled_from("fxidbk"))) if function.endswith("_by") else None
+    return Aggregate(function, Expression.of_column(column), by, picked=picked if len(names) > 1 else ())
 
 
 @st.composite

@@ -107,8 +107,10 @@ def aggregate_sql(aggregate: Aggregate, tick: str = "__tick") -> str:
         if aggregate.where is not None:
             condition += f" AND CAST({_duck(aggregate.where)} AS BOOLEAN)"
         # Of tuples that tie, the least or greatest value is picked, and NULL is the least of all: not so in DuckDB.
-        ordered = f"{{'y': {by}, 'known': ({argument}) IS NOT NULL, 'x': {argument}}}"
-        return f"struct_extract({_PICKS[aggregate.function]}({ordered}) FILTER (WHERE {condition}), 'x')"
+        values = aggregate.picked or (aggregate.argument,)
+        pairs = (f"'known{i}': ({_duck(each)}) IS NOT NULL, 'x{i}': {_duck(each)}" for i, each in enumerate(values))
+        ordered, field = f"{{'y': {by}, {', '.join(pairs)}}}", f"x{values.index(aggregate.argument)}"
+        return f"struct_extract({_PICKS[aggregate.function]}({ordered}) FILTER (WHERE {condition}), '{field}')"
     match aggregate.function:
         case "count_distinct":
             return f"count(DISTINCT {argument}){where}"

@@ -98,6 +98,8 @@ def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
         for planned in partial_set.components:
             if planned.component.argument is not None and planned.argument_type is not None:
                 found[planned.component.argument.sql] = planned.argument_type
+            others = zip(planned.component.others, planned.other_types, strict=True)
+            found |= {other.sql: kind for other, kind in others}
     return found
 
 
@@ -151,7 +153,8 @@ def field_types(planned: PlannedComponent, columns: Mapping[str, DataType]) -> l
     assert planned.argument_type is not None
     if kind in _PICKS:
         by = planned.component.by
-        return [pa.int64() if by is None else arrow_type(columns[str(by.column)]), arrow_type(planned.argument_type)]
+        values = [arrow_type(each) for each in (planned.argument_type, *planned.other_types)]
+        return [pa.int64() if by is None else arrow_type(columns[str(by.column)]), *values]
     if kind in ("min", "max", "bit_and", "bit_or", "bit_xor"):
         return [arrow_type(planned.argument_type)]
     if kind == "moments":
@@ -169,11 +172,13 @@ def _order(value: Any) -> Any:
     return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
-def _pick(lowest: bool, by: Sequence[Any], values: Sequence[Any]) -> tuple[Any, Any]:
-    """Of structs (by, value) the lowest or the highest, as Spark orders them: NULL before all else."""
-    pairs = [pair for pair in zip(by, values, strict=True) if pair[0] is not None]
-    keys = [(_order(first), second is not None, None if second is None else _order(second)) for first, second in pairs]
-    return pairs[keys.index((min if lowest else max)(keys))] if pairs else (None, None)
+def _pick(lowest: bool, others: int, structs: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The lowest or the highest of the structs (by, value …) whose first field is known, as Spark orders them."""
+    known = [each for each in structs if each[0] is not None]
+    keys = [tuple((value is not None, None if value is None else _order(value)) for value in each) for each in known]
+    if not known:
+        return (None,) * (2 + others)
+    return known[keys.index((min if lowest else max)(keys))]
 
 
 def _spread(numbers: Sequence[float]) -> float:
@@ -201,7 +206,8 @@ def fields_of(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]
     if kind in _PICKS:
         by = planned.component.by
         ranked = [row["tick"] if by is None else value_of(by, row) for row in rows]
-        return _pick(kind in ("min_by", "first"), ranked, values)
+        others = [[value_of(other, row) for row in rows] for other in planned.component.others]
+        return _pick(kind in ("min_by", "first"), len(others), list(zip(ranked, values, *others, strict=True)))
     if kind == "comoments":
         assert planned.component.by is not None
         pairs = [(value, value_of(planned.component.by, row)) for value, row in zip(values, rows, strict=True)]

@@ -83,7 +83,9 @@ def _aggregate(aggregate: Aggregate) -> str:
             return f"percentile({argument}, {aggregate.parameters[0]}){where}"
         case "min_by" | "max_by" | "first" | "last":
             by = f"{argument.split('.')[0]}.tick" if aggregate.by is None else aggregate.by.sql
-            pair = f"CASE WHEN {by} IS NOT NULL THEN struct({by} AS y, {argument} AS x) END"
-            return f"({_PICKS[aggregate.function]}({pair}){where}).x"
+            values = [each.sql for each in aggregate.picked] or [argument]
+            fields = ", ".join(f"{value} AS x{i}" for i, value in enumerate(values))
+            ordered = f"CASE WHEN {by} IS NOT NULL THEN struct({by} AS y, {fields}) END"
+            return f"({_PICKS[aggregate.function]}({ordered}){where}).x{values.index(argument)}"
         case function:
             return f"{function}({argument}){where}"

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
-from windloom.kernels.hashing import float_keys
+from windloom.kernels.hashing import KEY_OF_MINUS_ZERO, float_keys
 from windloom.kernels.lists.lists import Lists, entries_of, merge_lists, reduce_lists
 from windloom.kernels.merge import Places, merge_runs, place_cells
 from windloom.kernels.tuples.set_tuples import ComponentInput, SetTuples
@@ -136,10 +136,8 @@ def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """Return ranks in Spark's order of structs: if first fields are equal, the second ones decide; NULL is lowest."""
-    (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
-    known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
-    second[~known] = 0
+    """Return ranks in Spark's order of structs: if first fields are equal, the next ones decide; NULL is lowest."""
+    first, _ = keys_of(pairs.field(0))
     order = np.argsort(first)
     sorted_first = first[order]
     is_new = np.ones(len(order), np.bool_)
@@ -148,12 +146,38 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
         is_tied = ~is_new
         is_tied[:-1] |= ~is_new[1:]
         tied = order[is_tied]
-        tied = tied[_order_of_pairs(first[tied], second[tied], known[tied])]
-        order[is_tied] = tied
-        is_new[1:] |= (second[order[1:]] != second[order[:-1]]) | (known[order[1:]] != known[order[:-1]])
+        second, known = _keys_of_rest(pairs.take(pa.array(tied)))
+        places = _order_of_pairs(first[tied], second, known)
+        order[is_tied], second, known = tied[places], second[places], known[places]
+        differs = np.ones(len(tied), np.bool_)
+        differs[1:] = (second[1:] != second[:-1]) | (known[1:] != known[:-1])
+        is_new[is_tied] |= differs
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(is_new) - 1
     return ranks, pairs.take(pa.array(order[is_new]))
+
+
+def _keys_of_rest(structs: pa.StructArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return keys in the order of all fields but the first, and whether they are known: a single field may be NULL."""
+    parts: list[NDArray[Any]] = []
+    signs: list[NDArray[np.int64]] = []
+    for field in range(1, structs.type.num_fields):
+        (keys, _), known = keys_of(structs.field(field)), np.asarray(structs.field(field).is_valid(), dtype=np.bool_)
+        keys[~known] = 0
+        if structs.type.num_fields == 2:
+            return keys, known
+        if pa.types.is_floating(structs.field(field).type):  # only if all else is equal, the sign of zero decides
+            signs.append(keys)
+            keys = np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
+        parts += [known, keys]
+    parts += signs
+    order = np.lexsort(parts[::-1])
+    is_new = np.zeros(len(order), np.bool_)
+    for part in parts:
+        is_new[1:] |= part[order[1:]] != part[order[:-1]]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new)
+    return ranks, np.ones(len(order), np.bool_)
 
 
 def _order_of_pairs(first: NDArray[np.int64], second: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -81,13 +81,13 @@ def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | Non
     return ComponentColumns((MaxInt(keys),), valid, dictionary)
 
 
-def lower_keys(combined: WindowValues, kind: DataType, *, lowest: bool) -> pa.Array:
-    """Return the values that keys stand for."""
+def lower_keys(combined: WindowValues, kind: DataType, *, lowest: bool, field: str = "value") -> pa.Array:
+    """Return the values that keys stand for; if these are the ranks of tuples, a field of each."""
     keys = ~combined.limbs[0].value if lowest else combined.limbs[0].value
     if combined.dictionary is not None:
         values = combined.dictionary
         if pa.types.is_struct(values.type):
-            values = values.field("value")
+            values = values.field(field)
         return values.take(with_nulls(keys, combined.valid)).cast(arrow_type(kind))
     if combined.valid is not None and not combined.valid.any():
         return pa.nulls(len(keys), arrow_type(kind))

@@ -78,9 +78,16 @@ class PlannedComponent:
 
     component: Component
     argument_type: DataType | None
+    other_types: tuple[DataType, ...] = ()  # of `component.others`
 
-    def __reduce__(self) -> tuple[type[PlannedComponent], tuple[Component, DataType | None]]:
-        return PlannedComponent, (self.component, self.argument_type)
+    def __reduce__(self) -> tuple[type[PlannedComponent], tuple[Component, DataType | None, tuple[DataType, ...]]]:
+        return PlannedComponent, (self.component, self.argument_type, self.other_types)
+
+    def type_for(self, aggregate: Aggregate) -> DataType | None:
+        """Return the type of the argument of an aggregate that it answers."""
+        if aggregate.argument in self.component.others:
+            return self.other_types[self.component.others.index(aggregate.argument)]
+        return self.argument_type
 
     # Costs are computed many times, so values that follow from the fields are computed once, and never sent anywhere.
 

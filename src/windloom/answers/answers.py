@@ -269,7 +269,7 @@ class _TreeAnswers:
                 queries = run.first + np.arange(piece.first, piece.last)
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries, refuse_long).cast(kind))
                 continue
-            argument = self.partial_set.components[piece.components[0]].argument_type
+            argument = self.partial_set.components[piece.components[0]].type_for(piece.aggregate)
             parts = [rows_of(combined[i], rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

@@ -74,6 +74,7 @@ def _set_facts(plan: Plan, partial_set: PartialSet, costs: CostView) -> Iterator
         components.append(
             {"name": str(component), "kind": component.kind}
             | {key: None if part is None else part.sql for key, part in parts.items()}
+            | ({"others": [other.sql for other in component.others]} if component.others else {})
             | {"type": kind, "family": planned.family.name, "properties": properties, "asked_by": asking}
         )
         if is_relation:

@@ -143,14 +143,17 @@ class Component:
     by: Expression | None = None  # the values that MIN_BY and MAX_BY compare
     where: Expression | None = None  # the condition that tuples must satisfy to count
     own: UserDefined | None = None  # set if a user defined its kind
+    others: tuple[Expression, ...] = ()  # what else is taken from the tuple that is picked
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that are evaluated on the tuples of the stream."""
-        return tuple(expression for expression in (self.argument, self.by, self.where) if expression is not None)
+        read = (self.argument, *self.others, self.by, self.where)
+        return tuple(expression for expression in read if expression is not None)
 
     def __str__(self) -> str:
-        arguments = ", ".join(map(str, filter(None, (self.argument, self.by))))
+        picked = f"({', '.join(map(str, (self.argument, *self.others)))})" if self.others else self.argument
+        arguments = ", ".join(map(str, filter(None, (picked, self.by))))
         call = f"{self.kind}({arguments})" if arguments else self.kind
         return call if self.where is None else f"{call} FILTER (WHERE {self.where})"
 
@@ -179,6 +182,7 @@ class Aggregate:
     where: Expression | None = None  # FILTER (WHERE …)
     parameters: tuple[float, ...] = ()
     own: UserDefined | None = None
+    picked: tuple[Expression, ...] = ()  # all that its query takes from the tuple that it picks; () if only `argument`
 
     def __str__(self) -> str:
         call = self.declared.text(self)
@@ -206,7 +210,10 @@ class Aggregate:
     def components(self) -> tuple[Component, ...]:
         if self.argument is None:
             return (Component(COUNT_STAR.kind, where=self.where),)
-        return tuple(Component(kind, self.argument, self.by, self.where, self.own) for kind in self.declared.kinds)
+        first, *others = self.picked or (self.argument,)
+        return tuple(
+            Component(kind, first, self.by, self.where, self.own, tuple(others)) for kind in self.declared.kinds
+        )
 
     def result_type(self, argument_type: DataType | None) -> DataType:
         """Return Spark's own result type; refuse arguments Spark would not aggregate meaningfully."""

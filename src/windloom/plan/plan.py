@@ -348,7 +348,11 @@ Types = Mapping[ExpressionKey, DataType]
 def planned_components(components: Iterable[Component], query: Query, types: Types) -> tuple[PlannedComponent, ...]:
     """Components with the types of their arguments, which `query` reads."""
     return tuple(
-        PlannedComponent(component, None if component.argument is None else types[query.key_of(component.argument)])
+        PlannedComponent(
+            component,
+            None if component.argument is None else types[query.key_of(component.argument)],
+            tuple(types[query.key_of(other)] for other in component.others),
+        )
         for component in components
     )
 

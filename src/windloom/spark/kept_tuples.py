@@ -98,7 +98,9 @@ def kept_beside(
         # Columns that are only kept are the last ones, so the others keep their places without them.
         feeds = scan.feeds
         places: list[int | None] = [place for fed in feeds for place in fed.groups]
-        places += [place for fed in feeds for read in fed.components for place in (read.argument, read.by)]
+        places += [
+            place for fed in feeds for read in fed.components for place in (read.argument, read.by, *read.others)
+        ]
         stop = 1 + max((place for place in places if place is not None), default=-1)
         yield replace(scan, columns=scan.columns[:stop]), None
         try:

@@ -100,8 +100,11 @@ def _read(planned: PlannedComponent, columns: Mapping[str, int], bits: Mapping[s
         return ComponentInput(filter=condition)
     argument = columns.get(planned.aggregator.woven_sql(component.argument.sql, planned.argument_type))
     by = TICK if component.kind in planned.aggregator.by_tick else None
+    others = tuple(columns[other.sql] for other in component.others if other.sql in columns)
     if component.by is not None:
         by = columns.get(component.by.sql)
         if by is None:
             return None
-    return None if argument is None else ComponentInput(argument, by, condition)
+    if argument is None or len(others) < len(component.others):
+        return None
+    return ComponentInput(argument, by, condition, others)

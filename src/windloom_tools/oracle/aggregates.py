@@ -86,16 +86,17 @@ def _user_defined(own: UserDefined, values: list[Any]) -> Any:
 
 
 def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
-    """The argument of the tuple that is first or last in the order of (compared value, argument), NULL lowest."""
+    """The argument of the tuple that is first or last in the order of (compared value, picked values), NULL lowest."""
     assert aggregate.argument is not None
-    argument = aggregate.argument.sql
-    by = _tick_of(argument, rows, tick) if aggregate.by is None else aggregate.by.sql
-    pairs = [(scalar(by)(row), scalar(argument)(row)) for row in rows]
-    pairs = [pair for pair in pairs if pair[0] is not None]
-    if not pairs:
+    picked = [each.sql for each in aggregate.picked or (aggregate.argument,)]
+    by = scalar(_tick_of(picked[0], rows, tick) if aggregate.by is None else aggregate.by.sql)
+    values = [scalar(each) for each in picked]
+    found = [(compared, *(value(row) for value in values)) for row in rows if (compared := by(row)) is not None]
+    if not found:
         return None
-    ordered = sorted(pairs, key=lambda pair: (order_of(pair[0]), () if pair[1] is None else (order_of(pair[1]),)))
-    return ordered[0 if aggregate.function in ("min_by", "first") else -1][1]
+    ordered = sorted(found, key=lambda each: [() if value is None else (order_of(value),) for value in each])
+    chosen = ordered[0 if aggregate.function in ("min_by", "first") else -1]
+    return chosen[1 + picked.index(aggregate.argument.sql)]
 
 
 def _tick_of(argument: str, rows: list[Row], tick: str) -> str:

@@ -68,7 +68,7 @@ class Lowering:
 
     def _column(self, aggregate: Aggregate, folded: FoldedRows, refuse: Refuse, refuse_long: Refuse) -> pa.Array:
         places = [self._join.query.components.index(component) for component in aggregate.components]
-        argument = self._join.components[places[0]].argument_type
+        argument = self._join.components[places[0]].type_for(aggregate)
         parts = [folded.combined[index] for index in places]
         if isinstance(parts[0], ListColumns):
             # The answers of a holistic aggregate, from lists that are one row each.

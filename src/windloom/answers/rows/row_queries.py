@@ -123,7 +123,7 @@ def _lowered(plan: Plan, planned: PlannedRows, cells: Cells) -> Block:
         for lifted in (cells.lifted[place] for place in places):
             assert isinstance(lifted, ComponentColumns), "lists are not summarised"
             values.append(cell_values(lifted))
-        argument = planned.components[places[0]].argument_type
+        argument = planned.components[places[0]].type_for(aggregate)
         arrays.append(lower(aggregate, argument, values, refuse).cast(arrow_type(kind)))
     return block_of(planned, shape, arrays)
 

@@ -29,6 +29,7 @@ class ComponentInput:
     argument: int | None = None
     by: int | None = None  # a column, or TICK
     filter: int | None = None
+    others: tuple[int, ...] = ()  # the columns of what else a pick takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from windloom.aggregates.equivalents import near_functions
+from windloom.aggregates.picks import Picks
 from windloom.errors import QueryError, meant
 from windloom.expressions.functions import FUNCTIONS as KNOWN_FUNCTIONS
 from windloom.language.clauses.presentation import (
@@ -253,7 +255,33 @@ def read_answer(statement: Statement, window: Window | None, groups: list[Group]
     for each, name in zip(selected.outputs, names[len(groups) :], strict=True):
         each.output = replace(each.output, name=name)
     presentation = presented(statement, selected, names[: len(groups)], order, is_pasted=is_pasted)
-    return SelectList(scope.aggregates, tuple(each.output for each in selected.outputs), having, presentation)
+    return SelectList(
+        _picked_together(scope.aggregates, statement),
+        tuple(each.output for each in selected.outputs),
+        having,
+        presentation,
+    )
+
+
+def _picked_together(uses: Mapping[Aggregate, AggregateUse], statement: Statement) -> dict[Aggregate, AggregateUse]:
+    """Return the aggregates so that those that pick by one order, under one FILTER, pick one tuple.
+
+    In a join, every stream has first and last tuples of its own.
+    """
+    names, alike = statement.names, defaultdict[tuple[object, ...], list[Aggregate]](list)
+    for aggregate in uses:
+        if aggregate.function in Picks.kinds and aggregate.argument is not None:
+            sides = None
+            if aggregate.by is None and isinstance(names, JoinNames):
+                sides = frozenset(map(names.side_of, aggregate.argument.columns))
+            alike[aggregate.function, aggregate.by, aggregate.where, sides].append(aggregate)
+    together = {aggregate: (aggregate, use) for aggregate, use in uses.items()}
+    for picks in alike.values():
+        arguments = tuple(pick.argument for pick in picks if pick.argument is not None)
+        others = tuple(uses[pick].arguments[0] for pick in picks)
+        if len(picks) > 1:
+            together |= {pick: (replace(pick, picked=arguments), replace(uses[pick], picked=others)) for pick in picks}
+    return dict(together.values())
 
 
 def aggregated_query(name: str, source: Source, groups: list[Group], answer: SelectList, text: str) -> Query:

@@ -15,7 +15,7 @@ from windloom.language.sql.join_names import JoinNames
 from windloom.language.sql.names import AggregateUse
 from windloom.language.sql.statement import Statement
 from windloom.language.sql.terms import Term, cast_term, condition_of, inside
-from windloom.model import Aggregate, Component, TypeKind
+from windloom.model import Aggregate, Component, Expression, TypeKind
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.join import Corner, Folded, Product, SideComponent, SumOfProducts
 from windloom.model.types import DOUBLE
@@ -89,7 +89,8 @@ class _Folding:
             return SumOfProducts((Product(1, self._weights()),))
         if self._aggregate.function == "frequent":
             raise self._refuse(self._use.node, "it needs lists of every slide", "use top(k, x)")
-        sides = [node_sides(node, self._folder.names) for node in self._use.arguments]
+        read = self._use.picked or self._use.arguments[:1]
+        sides = [node_sides(node, self._folder.names) for node in (*read, *self._use.arguments[1:])]
         together = frozenset[int]().union(*sides)
         if len(together) < 2:
             return self._carried(component, next(iter(together), 0))
@@ -106,11 +107,14 @@ class _Folding:
         if component.kind in ("first", "last", "sequences") and self._folder.names.is_relation(side):
             reason = f"the rows of relation '{self._folder.names.labels[side]}' have no time"
             raise self._refuse(self._use.node, reason, "use min_by(x, y) or max_by(x, y)")
-        bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._use.arguments]
-        argument, by = [*(term.row_expression() for term in bound), None][:2]
-        side_component = Component(
-            component.kind, argument, by, condition_of(self._filters.get(side, [])), component.own
-        )
+
+        def bound(node: exp.Expr) -> Expression:
+            return self._folder.bind_strictly(side, node, str(self._aggregate)).row_expression()
+
+        first, *others = map(bound, self._use.picked or self._use.arguments[:1])
+        by = bound(self._use.arguments[1]) if len(self._use.arguments) > 1 else None
+        where = condition_of(self._filters.get(side, []))
+        side_component = Component(component.kind, first, by, where, component.own, tuple(others))
         return SideComponent(side, self._folder.builders[side].keep(side_component), self._weights(side))
 
     def _summed(self, component: Component) -> SumOfProducts:

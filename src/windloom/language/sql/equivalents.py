@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from sqlglot import exp
 
 from windloom.aggregates.equivalents import EQUIVALENTS, WITHIN_GROUP, Equivalent
+from windloom.aggregates.picks import Picks
 from windloom.aggregates.registry import FUNCTIONS
 from windloom.language.sql.binder import Binder, Call
 from windloom.language.sql.syntax import parse_expression
@@ -30,6 +33,8 @@ def meaning_of(call: Call, binder: Binder) -> exp.Expr | None:
         raise binder.error(f"{name}() needs WITHIN GROUP (ORDER BY …)", call.node, example)
     if name in EQUIVALENTS:
         return _replaced(EQUIVALENTS[name], arguments, call, binder)
+    if FUNCTIONS.get(name) in Picks.kinds and arguments and (fields := _fields_of(arguments[0], binder)):
+        return _picked_fields(fields, call)
     plain: list[exp.Expr] | None = None
     match FUNCTIONS.get(name), len(arguments):
         case "approx_count_distinct", 2:
@@ -147,6 +152,37 @@ def _of_many(name: str, argument: exp.Expr, shares: list[exp.Expr], call: Call, 
     any_value = exp.GT(this=_called("count", [argument], call), expression=exp.Literal.number(0))
     listed = exp.Anonymous(this="array", expressions=answers)
     return exp.Case(ifs=[exp.If(this=any_value, true=listed)])
+
+
+def _fields_of(node: exp.Expr, binder: Binder) -> dict[str, exp.Expr]:
+    """Return the fields of `struct(a, b AS c)` by the names that Spark gives them; none of anything else."""
+    node = inside(node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node)
+    fields: dict[str, exp.Expr] = {}
+    if not isinstance(node, exp.Anonymous) or node.name.lower() != "struct":
+        return fields
+    for place, written in enumerate(node.expressions, 1):
+        is_named = isinstance(written, exp.Alias | exp.Column | exp.Dot)
+        name = written.alias_or_name if is_named else f"col{place}"
+        if name.lower() in map(str.lower, fields):
+            hint = f"name it: {written.this if isinstance(written, exp.Alias) else written} AS {name}_{place}"
+            raise binder.error(f"the struct has two fields '{name}'", written, hint)
+        fields[name] = written.this if isinstance(written, exp.Alias) else written
+    return fields
+
+
+def _picked_fields(fields: Mapping[str, exp.Expr], call: Call) -> exp.Expr:
+    """Return the struct of what is picked field by field: of one tuple, as all picks by one order are.
+
+    A struct of NULLs is not NULL, so that there is nothing to ignore; but where no tuple is picked, the answer is NULL.
+    """
+    order = [] if FUNCTIONS[call.function] in Picks.by_tick else call.node.expressions[1:]
+    picks = [
+        exp.Alias(this=_called(call.function, [field, *order], call), alias=exp.to_identifier(name, quoted=True))
+        for name, field in fields.items()
+    ]
+    found = exp.GT(this=_called("count", order or [exp.Star()], call), expression=exp.Literal.number(0))
+    struct = exp.Anonymous(this="struct", expressions=picks)
+    return _filtered(exp.Case(ifs=[exp.If(this=found, true=struct)]), replace(call, ignore_nulls=None))
 
 
 def _without_deviation(call: Call, binder: Binder) -> list[exp.Expr]:

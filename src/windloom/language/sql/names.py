@@ -174,6 +174,7 @@ class AggregateUse:
     node: exp.Expr
     arguments: tuple[exp.Expr, ...]
     conditions: tuple[exp.Expr, ...]
+    picked: tuple[exp.Expr, ...] = ()  # what else is picked from the same tuple, in the order of `Aggregate.picked`
 
 
 @dataclass(frozen=True, slots=True)

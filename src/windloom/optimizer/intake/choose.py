@@ -91,7 +91,7 @@ def _filter_conditions(sets: Iterable[PartialSet], signed: Collection[str]) -> d
 
 
 def _reads_columns(planned: PlannedComponent) -> bool:
-    read = (planned.component.argument, planned.component.by)
+    read = (planned.component.argument, planned.component.by, *planned.component.others)
     return all(each is None or each.column is not None for each in read)
 
 

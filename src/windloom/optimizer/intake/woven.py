@@ -221,9 +221,11 @@ def _read(
         return ComponentInput(filter=condition)
     bits = (bit, condition)
     argument = columns.place(component.argument, bits, planned)
+    others = tuple(columns.place(other, bits) for other in component.others)
+    by = TICK if component.kind in planned.aggregator.by_tick else None
     if component.by is not None:
-        return ComponentInput(argument, columns.place(component.by, bits), condition)
-    return ComponentInput(argument, TICK if component.kind in planned.aggregator.by_tick else None, condition)
+        by = columns.place(component.by, bits)
+    return ComponentInput(argument, by, condition, others)
 
 
 # Whether the tuples of a woven scan can be projected without Spark: our evaluator must know every expression.

@@ -175,7 +175,8 @@ def _truths(planned: PlannedRows, selection: Selection) -> tuple[dict[str, str],
     for aggregate in planned.query.aggregates:
         tick = names.setdefault(_tick_sql(selection, aggregate.argument), f"x{len(names)}")
         argument, by, where = map(column, (aggregate.argument, aggregate.by, aggregate.where))
-        renamed = replace(aggregate, argument=argument, by=by, where=where)
+        picked = tuple(each for each in map(column, aggregate.picked) if each is not None)
+        renamed = replace(aggregate, argument=argument, by=by, where=where, picked=picked)
         outputs.append(aggregator_for(aggregate, None).truth_sql(renamed, tick))
     return names, outputs
 
