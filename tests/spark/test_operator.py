@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from support.files import follow, put
 from support.operator_program import QUERIES, loom_over
 from support.trades import settings
 from windloom import Loom
 from windloom.errors import WindloomError
+from windloom.operator.parts import bucket_keys
 from windloom.spark.operator.frames import METRICS
 
 if TYPE_CHECKING:
@@ -249,6 +251,15 @@ def test_what_the_operator_cannot_do_yet_is_refused_by_name_with_what_works(
         loom.answers("q")
     assert why in raised.value.detail
     assert "loom.start(" in raised.value.hint
+
+
+@pytest.mark.parametrize("partitions", [2, 3, 8])
+def test_buckets_are_spread_evenly_over_the_tasks_of_spark(spark: SparkSession, partitions: int) -> None:
+    keys = pa.table({"bucket": pa.array(bucket_keys(24), pa.int32())})
+    parts = spark.createDataFrame(keys).repartition(partitions, "bucket").groupBy(F.spark_partition_id()).count()
+    assert [row["count"] for row in parts.collect()] == [24 // partitions] * partitions
+    assert bucket_keys(5) == bucket_keys(24)[:5]
+    assert len(set(bucket_keys(5000))) == 5000
 
 
 def test_a_stream_needs_the_state_store_that_can_keep_its_state(spark: SparkSession, tmp_path: Path) -> None:

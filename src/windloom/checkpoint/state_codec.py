@@ -73,7 +73,7 @@ def restored_state(state: State, plan: Plan) -> State:
     cells, owed = dict(state.cells), dict(state.owed)
     for partial_set in plan.sets:
         set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
-        restore = partial(_restored, components=partial_set.components)
+        restore = partial(restored_cells, components=partial_set.components)
         if set_cells is not None:
             cells[partial_set.number] = restore(set_cells)
         if owing is not None:
@@ -84,10 +84,12 @@ def restored_state(state: State, plan: Plan) -> State:
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
     """Return the folds of joins, by place in the plan, that were encoded as the cells of a state."""
-    return {number: _restored(cells, plan.joins[number].components) for number, cells in decode(data).cells.items()}
+    folds = decode(data).cells.items()
+    return {number: restored_cells(cells, plan.joins[number].components) for number, cells in folds}
 
 
-def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
+def restored_cells(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
+    """Return decoded cells of one set with the plan's definitions of its aggregates."""
     if all(planned.component.own is None for planned in components):
         return cells
     pairs = zip(components, cells.lifted, strict=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -283,10 +283,7 @@ def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tupl
 def read_catalogue(body: Mapping[str, Any]) -> Catalogue:
     """Return the catalogue that the body of a head holds."""
     return {
-        int(number): tuple(
-            Segment(name, stretch, first, last, cells, size, level, tuple(covers))
-            for name, stretch, first, last, cells, size, level, covers in segments
-        )
+        int(number): tuple(Segment(*fields, tuple(covers)) for *fields, covers in segments)
         for number, segments in body["sets"].items()
     }
 
@@ -333,7 +330,7 @@ def _write_head(
     *,
     writes_plan: bool,
 ) -> None:
-    sets = {str(number): [list(astuple(each)) for each in held] for number, held in segments.catalogue.items()}
+    sets = {str(number): held for number, held in segments.catalogue.items()}
     body = {"plan": planned.key, "buckets": buckets, "next": segments.next_number, "sets": sets}
     store.put(HEAD, frame_bytes("head", body, {"facts": encode(facts)}))
     if writes_plan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,8 @@ from windloom.weave.weave import Ticks
 
 #: Every tuple is counted by slice and signature, as if all were late.
 _ALL_COUNTED = LateBounds(closed=TICK_MAX)
+#: Buckets are spread evenly over so many partitions, and over any number that divides it, as all usual ones do.
+_SPREAD = 4800
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,24 @@ def weave_parts(
     for bucket in range(buckets):
         passed = taken.behind if bucket == 0 else {}
         yield bucket, encode_part(Part(buckets, ticks, cells_by_bucket.get(bucket, {}), passed), place)
+
+
+@lru_cache(maxsize=8)
+def bucket_keys(buckets: int) -> tuple[int, ...]:
+    """Return the keys by which Spark groups the parts of buckets; the key of a bucket does not depend on their number.
+
+    Spark chooses partitions by its hash of keys, which would put buckets 0 and 1 into the first of two. The hash of
+    these keys leaves the number of the bucket as its remainder, so successive buckets go to successive partitions.
+    """
+    waiting = {bucket % _SPREAD: list(range(bucket, buckets, _SPREAD)) for bucket in range(min(buckets, _SPREAD))}
+    keys, first = [0] * buckets, 0
+    while any(waiting.values()):
+        candidates = pa.array(np.arange(first, first + _SPREAD, dtype=np.int32))
+        for key, bucket in enumerate(np.mod(spark_hash([candidates], _SPREAD), _SPREAD).tolist(), first):
+            if waiting.get(bucket):
+                keys[waiting[bucket].pop(0)] = key
+        first += _SPREAD
+    return tuple(keys)
 
 
 def divide(cells: Mapping[int, Cells], plan: Plan, buckets: int) -> dict[int, dict[int, Cells]]:

@@ -24,11 +24,11 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from windloom.checkpoint.state_codec import decode, encode, restored_state
+from windloom.checkpoint.state_codec import decode, encode, restored_cells
 from windloom.model.arrays import Ints
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.plan import PartialSet, Plan
@@ -115,8 +115,7 @@ READ_BYTES = 64 << 20
 _READ = ReadSegments(READ_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Some cells of one set: their slices begin from the tick `first` to the tick `last`.
 
     On level 0, they are in one stretch of time, the one of that number. On level n, they are a summary: of the segments
@@ -247,7 +246,7 @@ class BucketSegments:
             assert blob is not None, f"the catalogue names the segment {segment.name}"
             (cells,) = decode(blob).cells.values()
             _READ.put(self._store.place, segment.name, cells)
-        return restored_state(State({number: cells}), self._plan).cells[number]
+        return restored_cells(cells, self._plan.sets[number].components)
 
     def _write(
         self,

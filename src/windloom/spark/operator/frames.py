@@ -30,7 +30,7 @@ from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
 from windloom.model.types import DataType, arrow_type
 from windloom.operator.buckets import BucketRound, OperatorPlan, at_the_end, by_delay, step_bucket
-from windloom.operator.parts import merged_parts, weave_parts
+from windloom.operator.parts import bucket_keys, merged_parts, weave_parts
 from windloom.operator.segments import MemoryStore
 from windloom.plan.plan import Plan, Shape
 from windloom.plan.scans import WovenScan
@@ -89,11 +89,12 @@ def answers_frame(
     parts = union_all(
         [_parts(planned, number, sources, buckets, is_stream) for number in range(len(planned.plan.scans))]
     )
-    by_bucket = parts.groupBy("bucket")
     if is_stream:
         processor = BucketProcessor(planned.blob)
-        blocks = by_bucket.transformWithState(processor, _BLOCKS, "append", "none")
+        blocks = parts.groupBy("bucket").transformWithState(processor, _BLOCKS, "append", "none")
     else:
+        # A task per bucket: parts are small, and Spark would give all of them to one task.
+        by_bucket = parts.repartition(buckets, "bucket").groupBy("bucket")
         blocks = by_bucket.applyInArrow(_step_task(planned.blob), _BLOCKS)
     counts = [F.sum(name).alias(name) for name in ("events", "untimed", "late_partly", "late_dropped")]
     if is_stream:
@@ -188,7 +189,7 @@ def _weaving_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Ca
     def weave(batches: _Batches) -> _Batches:
         plan = loaded(blob).plan
         scan, tables = scan_of(plan, number), tables_of(batches)
-        return map(_part_row, weave_parts(plan, scan, tables, buckets, _place(number), is_stream=is_stream))
+        return _part_rows(weave_parts(plan, scan, tables, buckets, _place(number), is_stream=is_stream), buckets)
 
     return weave
 
@@ -218,7 +219,7 @@ def _reading_task(blob: bytes, number: int, buckets: int, is_stream: bool) -> Ca
                     ) from None
 
         parts = weave_parts(plan, scan, tables(), buckets, _place(number), is_stream=is_stream)
-        return map(_part_row, parts)
+        return _part_rows(parts, buckets)
 
     return weave
 
@@ -249,11 +250,16 @@ def tables_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _part_row(part: tuple[int, bytes]) -> pa.RecordBatch:
-    bucket, blob = part
-    return pa.RecordBatch.from_arrays(
-        [pa.array([bucket], pa.int32()), pa.array([blob], pa.binary())], ["bucket", "part"]
-    )
+def _part_rows(parts: Iterable[tuple[int, bytes]], buckets: int) -> _Batches:
+    keys = bucket_keys(buckets)
+    for bucket, blob in parts:
+        columns = [pa.array([keys[bucket]], pa.int32()), pa.array([blob], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["bucket", "part"])
+
+
+def _is_first(key: int) -> bool:
+    """Return whether this is the key of the first bucket."""
+    return key == bucket_keys(1)[0]
 
 
 def _step_task(blob: bytes) -> Callable[..., Any]:
@@ -262,7 +268,7 @@ def _step_task(blob: bytes) -> Callable[..., Any]:
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         planned = loaded(blob)
         parts = (part.as_py() for batch in batches for part in batch.column("part"))
-        part, is_first = merged_parts(parts, planned.plan), key[0].as_py() == 0
+        part, is_first = merged_parts(parts, planned.plan), _is_first(key[0].as_py())
         made = step_bucket(planned, MemoryStore(), part, at_the_end(planned.plan), is_first=is_first)
         for row in _block_rows(made, is_first=is_first):
             yield pa.RecordBatch.from_pylist([row], schema=_BLOCK_SCHEMA)
@@ -314,7 +320,7 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802
         planned = loaded(self._blob)
-        part, is_first = merged_parts((bytes(row["part"]) for row in rows), planned.plan), key[0] == 0
+        part, is_first = merged_parts((bytes(row["part"]) for row in rows), planned.plan), _is_first(key[0])
         task = TaskContext.get()
         query = None if task is None else task.getLocalProperty(_QUERY_ID)
         store = StateStore(self._state, f"{query} {key[0]}" if query else "")
