@@ -283,7 +283,7 @@ def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tupl
 def read_catalogue(body: Mapping[str, Any]) -> Catalogue:
     """Return the catalogue that the body of a head holds."""
     return {
-        int(number): tuple(Segment(*fields, tuple(covers)) for *fields, covers in segments)
+        int(number): tuple(Segment._make((*fields, tuple(covers))) for *fields, covers in segments)
         for number, segments in body["sets"].items()
     }
 
