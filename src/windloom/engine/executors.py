@@ -159,7 +159,7 @@ def gathered_round(
             given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
                 ScanResult(behind=told.behind, scanned=told.scanned), told.events
             )
-            given = replace(given, round=round.number, kept=keeping.brought)
+            given = replace(given, round=round.number, kept=keeping.brought, rows=told.positions)
             given = relations.with_versions(round, given, watch, versions)
             given = given if rows is None else rows.with_summaries(given, round, intake, watch)
         yield GatheredRound(replace(given, postponed=round.decide(given)), taken)

@@ -45,9 +45,10 @@ class TakenRows:
     positions: Positions
 
 
-def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame], untimed: Untimed) -> ScanResult:
+def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame], untimed: Untimed) -> TakenRows:
     """Return the cells of a batch run, in which all tuples that have a time have a position."""
     parts = []
+    counts: dict[Counting, PositionCounts] = {}
     for scan in counted_scans(plan):
         stream = plan.stream(scan.stream)
         # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
@@ -57,8 +58,10 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame], untimed: Untimed)
             table, ticks = timed_tuples(table)
             missing += ticks.untimed
             parts.append(take_tuples(plan, scan, table))
+            counted = counts.get(counting_of(scan), PositionCounts())
+            counts[counting_of(scan)] = counted.plus(counted_tuples(plan, scan, table))
         untimed.add(stream.name, missing)
-    return take_together(parts) if parts else ScanResult()
+    return TakenRows(take_together(parts) if parts else ScanResult(), Positions({}, counts))
 
 
 def take_rows(
@@ -86,7 +89,7 @@ def take_rows(
                 positioned = projected(scan, stream, _positioned(plan, ripe, stream, scan, before))
                 for table in collected(positioned, f"what is counted of stream '{name}'"):
                     parts.append(take_tuples(plan, scan, table))
-                    counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
+                    counts[counting_of(scan)] = counts[counting_of(scan)].plus(counted_tuples(plan, scan, table))
             waits = source.where(f"{tick} >= {frontier}L AND {is_in_time}").drop(_FRESH)
             waiting[name] = pa.concat_tables(collected(waits, f"what waits of stream '{name}'"))
     return TakenRows(take_together(parts) if parts else ScanResult(), Positions(waiting, counts))
@@ -126,7 +129,7 @@ def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[
     return [partial_set.group_types[partial_set.group_by.index(key)] for key in keys]
 
 
-def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
+def counted_tuples(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
     """Return the number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
     keys = scan.counted_by or ()
     places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]

@@ -26,7 +26,6 @@ from windloom.spark.scan import RoundReading, ScanJobs, TooLargeError
 from windloom.spark.sources.files import LocalFiles, micro_batch_paths
 from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells
-from windloom.state.positions import Positions
 from windloom.state.state import State
 from windloom.state.tuple_store import ReportedWindows, TupleStores
 from windloom.state.windows.landmark import timed_streams
@@ -125,7 +124,7 @@ class SparkBatchJobs(ScanJobs):
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
-        return TakenRows(take_all_rows(plan, frames, self.untimed), Positions())
+        return take_all_rows(plan, frames, self.untimed)
 
     def row_summaries(
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Mapping[str, DataFrame], kept: TupleStores

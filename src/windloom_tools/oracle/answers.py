@@ -6,6 +6,7 @@ It knows nothing of slices, partials, plans or kernels, and imports the model on
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -89,10 +90,16 @@ def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
 
 
 def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    """No window ends behind the last tuple of its key."""
     places, count = positions(query.window, stream, tick), query.window.range_ticks
-    return answers_of(
-        query, rows, lambda row: [(place, place + count) for place in windows_of(query.window, places[id(row)])], tick
-    )
+    counted = Counter(_key_counted(query.window, row) for row in stream)
+
+    def held(row: Row) -> list[tuple[int, int]]:
+        most = counted[_key_counted(query.window, row)]
+        starts = windows_of(query.window, places[id(row)])
+        return [(start, start + count) for start in starts if start + count <= most]
+
+    return answers_of(query, rows, held, tick)
 
 
 def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
@@ -134,10 +141,14 @@ def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict
     counted: dict[tuple[Any, ...], int] = {}
     found = {}
     for row in sorted(stream, key=lambda row: (row[tick], *(order_of(value) for value in row.values()))):
-        key = tuple(group_key(scalar(expression.sql)(row)) for expression in window.counted_by or ())
+        key = _key_counted(window, row)
         found[id(row)] = counted.get(key, 0)
         counted[key] = found[id(row)] + 1
     return found
+
+
+def _key_counted(window: Window, row: Row) -> tuple[Any, ...]:
+    return tuple(group_key(scalar(expression.sql)(row)) for expression in window.counted_by or ())
 
 
 def answer_from(query: Query, rows: Iterable[Row], start: int, last_end: int, tick: str = "tick") -> list[Answer]:

@@ -16,12 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windloom.checkpoint.frames import table_blob, table_of
 from windloom.checkpoint.shards.split import split_cells
 from windloom.model.stream import Stream
 from windloom.optimizer.intake.woven import Keeping, keeping_of, woven_scan
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.plan.sharding import sharding_of
+from windloom.spark.count_windows import counted_tuples
 from windloom.spark.frames import union_all
 from windloom.spark.kept_tuples import TupleKeeper, keep_by_spark, keeping_scan
 from windloom.spark.native import partials_frame, timed_partials
@@ -30,11 +32,14 @@ from windloom.spark.projection import clock, projected, with_positions
 from windloom.spark.scan import bases_unread, counted_events
 from windloom.spark.untimed import without_time
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
+from windloom.state.positions import Counting, PositionCounts, Positions, counting_of
 from windloom.weave.round_input import ScanResult, take_partials, take_together, take_tuples
 from windloom.weave.weave import ScanCounts, Ticks, timed_tuples
 
 #: In place of a shard's number: the row reports what a task saw.
 TOLD = -1
+#: In place of a shard's number: the row holds how many tuples of each key a task has counted.
+_COUNTED = -2
 
 #: From this many cells per tuple on, tuples are shuffled by their group before they are woven.
 MANY_CELLS = 0.5
@@ -55,6 +60,7 @@ class ShardReport:
     behind: Mapping[int, LateTuples] = field(default_factory=dict)
     scanned: Mapping[int, ScanCounts] = field(default_factory=dict)
     events: Mapping[str, int] = field(default_factory=dict)
+    positions: Positions | None = None  # after the round, if tuples are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,15 @@ def told(plan: Plan, frame: DataFrame) -> ShardReport:
     untimed: dict[int, int] = {}  # by scan: each scan of a stream has seen the same ones
     behind: dict[int, list[LateTuples]] = {}
     scanned: dict[int, ScanCounts] = {}
-    for row in frame.where(F.col("shard") == TOLD).collect():
-        scan, about, seen, late = plan.scans[row["scan"]], *_read_told(row["cells"])
+    counts: dict[Counting, PositionCounts] = {}
+    for row in frame.where(F.col("shard") < 0).collect():
+        scan = plan.scans[row["scan"]]
+        if row["shard"] == _COUNTED:
+            assert isinstance(scan, WovenScan)
+            counting = counting_of(scan)
+            counts[counting] = counts.get(counting, PositionCounts()).plus(table_of(memoryview(row["cells"])))
+            continue
+        about, seen, late = _read_told(row["cells"])
         if plan.base_of(scan.stream) == scan.stream:  # an enriched stream has no clock of its own
             ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
             untimed[scan.number] = untimed.get(scan.number, 0) + about.untimed
@@ -106,6 +119,7 @@ def told(plan: Plan, frame: DataFrame) -> ShardReport:
         {number: join_behind(found) for number, found in behind.items()},
         scanned,
         counted_events(plan, scanned, {}),
+        Positions({}, counts) if counts else None,
     )
 
 
@@ -198,13 +212,14 @@ def _task(plan: Plan, own: _Pass, before: LateBounds, shards: int) -> _Task:
     sharding = sharding_of(plan)
 
     def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ticks, parts = Ticks(), []
+        ticks, parts, counts = Ticks(), [], PositionCounts()
         for table in tables_of(batches):
             if isinstance(own.scan, NativeScan):
                 table, span = timed_partials(own.scan, table)
                 parts.append(take_partials(plan, own.scan, table, before))
             else:
                 table, span = timed_tuples(table)
+                counts = counts if own.scan.counted_by is None else counts.plus(counted_tuples(plan, own.scan, table))
                 parts.append(take_tuples(plan, own.scan, table, before))
             ticks += span
         taken = take_together(parts) if parts else ScanResult()
@@ -212,6 +227,8 @@ def _task(plan: Plan, own: _Pass, before: LateBounds, shards: int) -> _Task:
         if own.tells:
             seen = taken.scanned.get(number, ScanCounts())
             yield _row(number, TOLD, _write_told(ticks, seen, taken.behind.get(number)))
+        if counts.table is not None:
+            yield _row(number, _COUNTED, table_blob(counts.table).to_pybytes())
         for shard, cells in split_cells(taken.cells, shards, sharding):
             yield _row(number, shard, cells)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from windloom.aggregates.registry import aggregator_for
@@ -61,13 +62,18 @@ def _by_time(query: Query, stream: Stream, frame: DataFrame) -> WindowedFrame:
 
 
 def _by_position(query: Query, stream: Stream, frame: DataFrame) -> WindowedFrame:
-    """Return windows of a query over rows: a tuple lies in those that begin at most their number of rows before it."""
-    window = query.window
-    source = _passing(query, with_positions(frame, stream, window.counted_by or ())).where(f"{POSITION} IS NOT NULL")
+    """Return windows of a query over rows: a tuple lies in those that begin at most their number of rows before it.
+
+    Windows that end behind the last tuple of a key are not reported.
+    """
+    window, keys = query.window, query.window.counted_by or ()
+    counted = Over.partitionBy(*(F.expr(key.sql) for key in keys))
+    positioned = with_positions(frame, stream, keys).withColumn("__counted", F.count(POSITION).over(counted))
+    source = _passing(query, positioned).where(f"{POSITION} IS NOT NULL")
     slide, count = f"{window.slide_ticks}L", window.range_ticks
     last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
     starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
-    exploded = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
+    exploded = f"explode(filter({starts}, s -> s > {POSITION} - {count}L AND s + {count}L <= __counted))"
     source = source.withColumn("__s", F.expr(exploded))
     return WindowedFrame(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
 

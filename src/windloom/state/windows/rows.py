@@ -1,4 +1,7 @@
-"""Windows of rows in rounds: a window closes when all its positions have a tuple, separately for every key."""
+"""Windows of rows in rounds: a window closes when all its positions have a tuple, separately for every key.
+
+So windows that end behind the last tuple of a key never close, not even when the stream has ended.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ class RowsLife(WindowLifecycle):
 
     def close(self, partial_set: PartialSet, cells: Cells, history: CellCoverage, turn: RoundBounds) -> RetainedCells:
         closed = turn.closed_of(partial_set)
-        # The positions, by group, at which the windows that a round reports end; all of them when all is closed.
+        # The positions, by group, at which the windows that a round reports end.
         first = _next_positions(partial_set, turn.before.positions.counts_of(partial_set), cells)
-        if closed >= TICK_MAX:
-            return RetainedCells(keep_from(cells, TICK_MAX), history, (first, np.full(cells.groups, TICK_MAX)))
         last = _next_positions(partial_set, turn.positions.counts_of(partial_set), cells)
+        if closed >= TICK_MAX:
+            return RetainedCells(keep_from(cells, TICK_MAX), history, (first, last))
         # Windows that are not complete may cover the cells of their last tuples.
         longest = max(planned.query.window.range_ticks for planned in partial_set.queries)
         still_open = keep_from(cells, np.repeat(last - longest + 1, np.diff(cells.group_bounds)))
