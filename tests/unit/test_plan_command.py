@@ -53,6 +53,16 @@ def test_costs_are_predicted_seconds_unless_the_papers_are_asked_for(plan: Plan)
     assert 0 < predicted["cost"] < 1 < counted["cost"]
 
 
+def test_slides_of_source_a_are_drawn_from_templates_of_whole_seconds(plan: Plan) -> None:
+    def edges(*options: object) -> float:
+        asked = ("--workload", "zipf", "--queries", 40, "--strategy", "shared", "--cost", "paper", "--json")
+        (tree,) = json.loads(plan(*asked, *options).out)["sets"][0]["trees"]
+        return float(tree["edges_per_second"])
+
+    assert edges("--templates", 1) == 1  # all slides are one second
+    assert edges() == edges("--templates", 26, "--unit", "1 s") != edges("--templates", 0)
+
+
 def test_a_strategy_is_costed_in_seconds_too(plan: Plan) -> None:
     asked = ("--workload", "zipf", "--queries", 40, "--json", "--strategy")
     apart, together = (json.loads(plan(*asked, name).out) for name in ("no_share", "shared"))
@@ -114,9 +124,10 @@ def test_a_rate_of_zero_is_unknown_and_the_report_says_so(plan: Plan) -> None:
         (("--workload", "zipf", "--epsilon", "0.1"), "--epsilon does not go with --strategy"),
         (("--workload", "zipf", "--epsilon", "-1", "--strategy", "incremental"), "cannot be -1"),
         (("--workload", "zipf", "--memory", "much"), "cannot read --memory 'much'"),
-        (("--workload", "zipf", "--queries", 2000, "--memory", "1m", "--cost", "paper"), "takes 32 MiB to find"),
+        (("--workload", "zipf", "--queries", 2000, "--memory", "1m", "--cost", "paper"), "takes 22 MiB to find"),
         (("--workload", "zipf", "--unit", "0 s"), "no length of time"),
         (("--workload", "divisors", "--overlap", "2.5"), "ranges are whole slides"),
+        (("--workload", "divisors", "--templates", 5), "--templates does not go with --workload divisors"),
         (("--workload", "zipf", "--strategy", "weave"), "unknown strategy 'weave'"),
         (("--workload", "zipf", "--queries", 30, "--strategy", "exhaustive"), "at most 12 windows"),
         (("--workload", "divisors", "--queries", 6000, "--strategy", "incremental"), "at most 5,000 queries"),

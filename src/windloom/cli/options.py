@@ -88,6 +88,13 @@ objective_option = click.option(
 ADAPT_OPTIONS = (
     objective_option,
     click.option("--fixed-plan", is_flag=True, help="Keep the first plan; by default plans follow the data."),
+    click.option(
+        "--epsilon",
+        type=float,
+        default=None,
+        metavar="E",
+        help="Keep the first plan until queries that come have made it this share more costly than expected. [0.1]",
+    ),
 )
 
 

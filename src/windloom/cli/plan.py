@@ -14,7 +14,7 @@ from windloom.errors import WindloomError
 #: Defaults of the options of each generated workload.
 _DEFAULTS: dict[str, dict[str, float | str]] = {
     "divisors": {"smax": 1_000, "skew": 0.0, "unit": "1 s"},
-    "zipf": {"smax": 100_000, "skew": 0.6, "unit": "10 ms"},
+    "zipf": {"smax": 100_000, "skew": 0.6, "unit": "1 s", "templates": 26},
 }
 
 
@@ -36,9 +36,12 @@ _DEFAULTS: dict[str, dict[str, float | str]] = {
 @click.option(
     "--overlap", type=click.FloatRange(1), metavar="O", help="Largest number of windows that hold one event. [50]"
 )
+@click.option(
+    "--templates", type=click.IntRange(0), metavar="N", help="Slides to draw from, at equal ratios; 0: all. [zipf: 26]"
+)
 @click.option("--skew", type=float, metavar="Z", help="Zipf skew toward long slides. [0; zipf: 0.6]")
 @click.option("--seed", type=click.IntRange(0), metavar="K", help="Seed of the random windows. [1]")
-@click.option("--unit", metavar="TIME", help="Length of a slide of 1. [1 s; zipf: 10 ms]")
+@click.option("--unit", metavar="TIME", help="Length of a slide of 1. [1 s]")
 @click.option("--aggregate", type=click.Choice(["sum", "max"]), help="The aggregate of every query. [sum]")
 @click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
 @click.option("--memory", default="4g", metavar="SIZE", help="Memory that the search may use. [4g]")

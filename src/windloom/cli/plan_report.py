@@ -265,15 +265,20 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     unit = parse_duration(str(options["unit"]))
     if unit <= 0:
         raise WindloomError(f"--unit '{options['unit']}' is no length of time", "it must be positive", "--unit '1 s'")
-    generate = divisors_workload if workload == "divisors" else zipf_workload
-    overlap = options["overlap"]
-    if workload == "divisors":
-        if overlap != int(overlap):
-            raise WindloomError(
-                f"--overlap {overlap:g} does not go with --workload divisors", "ranges are whole slides", "round it"
-            )
-        overlap = int(overlap)
-    return generate(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
+    drawn = (options["queries"], options["smax"], options["overlap"], options["skew"], options["seed"], unit)
+    if workload == "zipf":
+        return zipf_workload(*drawn, templates=options["templates"] or None)
+    if "templates" in options:
+        raise WindloomError(
+            "--templates does not go with --workload divisors", "slides are the divisors of --smax", "leave it out"
+        )
+    if options["overlap"] != int(options["overlap"]):
+        raise WindloomError(
+            f"--overlap {options['overlap']:g} does not go with --workload divisors",
+            "ranges are whole slides",
+            "round it",
+        )
+    return divisors_workload(*drawn)
 
 
 def find_catalog_sets(catalog: str, rate_texts: tuple[str, ...], slicing: str, technique: str, cost: str) -> PlannedSet:

@@ -161,7 +161,7 @@ def round_line(done: RoundProgress) -> str:
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
         f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
         f" {done.total_seconds:.2f} s ({stages}){predicted};"
-        f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
+        f" state {_state_size(done)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
 
 
@@ -212,16 +212,10 @@ def duration_text(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def size_text(size: int) -> str:
-    """Return bytes in the unit people would use.
+def _state_size(done: RoundProgress) -> str:
+    from windloom.model.formatting import size_text  # with the model comes pyarrow, which --help does not need
 
-    >>> size_text(512), size_text(1536), size_text(3 << 30)
-    ('512 B', '1.5 KiB', '3.0 GiB')
-    """
-    number, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while number >= 1024 and len(units) > 1:
-        number, units = number / 1024, units[1:]
-    return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
+    return size_text(done.state_bytes)
 
 
 #: A column that is shown if some round has left windows to later ones.
@@ -245,7 +239,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
     ("+ step", _stage("step", "shards"), False),
     ("+ answers", _stage("answers"), False),
     ("+ commit", _stage("commit", "snapshot"), False),
-    ("state", lambda done: size_text(done.state_bytes), True),
+    ("state", _state_size, True),
     ("trees", lambda done: f"{done.trees:,}", False),
     ("plan", lambda done: f"{done.plan_version:,}", False),
 )

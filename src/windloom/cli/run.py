@@ -145,6 +145,7 @@ class FollowOptions:
         sinks: tuple[str, ...],
         sink_settings: tuple[str, ...],
         fixed_plan: bool,
+        epsilon: float | None,
         objective: str | None,
         **others: Any,
     ) -> FollowOptions:
@@ -160,7 +161,8 @@ class FollowOptions:
             checkpoint = f"{out}/_checkpoint"
         chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "skip", **others}
         chosen["placement"] = placement or "driver"
-        chosen["adapt"], chosen["objective"] = not fixed_plan, read_objective(objective)
+        chosen["adapt"] = not fixed_plan if epsilon is None else {"epsilon": epsilon}
+        chosen["objective"] = read_objective(objective)
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)

@@ -18,9 +18,8 @@ from windloom.model.time import INTEGER_UNITS, parse_duration, spoken_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import column_types
+from windloom.spark.frames import column_types, watermarked_columns, watermarks_in
 from windloom.spark.sources.read import files_in, find_format, find_source
-from windloom.spark.sources.watermarks import watermarked_columns, watermarks_in
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ)
 _TIME_KINDS = (*_INSTANTS, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)

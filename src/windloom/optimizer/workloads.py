@@ -35,7 +35,7 @@ def divisor_windows(
 def divisors_workload(
     queries: int,
     longest_slide: int = 1000,
-    most_overlap: int = 50,
+    most_overlap: float = 50,
     skew: float = 0.0,
     seed: int = 1,
     unit: int = TICKS_PER_SECOND,
@@ -46,7 +46,7 @@ def divisors_workload(
     """
     rng = np.random.default_rng(seed)
     slides = _zipf(rng, np.array(divisors(longest_slide), np.int64), skew, queries)
-    return _windows(slides * rng.integers(1, most_overlap, queries, endpoint=True), slides, unit)
+    return _windows(slides * rng.integers(1, int(most_overlap), queries, endpoint=True), slides, unit)
 
 
 def zipf_workload(

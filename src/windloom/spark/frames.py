@@ -1,4 +1,4 @@
-"""Frames: types of expressions on a stream, Arrow answers as frames, unions, and HAVING and SELECT by Spark itself.
+"""Frames: watermarks, types of expressions on a stream, Arrow answers as frames, unions, HAVING and SELECT by Spark.
 
 Frames with different columns are united in slots: these are named by type, so that the union is only as wide as its
 widest part.
@@ -26,6 +26,7 @@ from windloom.model.clauses import ADDED_COLUMNS, WINDOW_EDGES, SortKey
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import TIMESTAMP, DataType, TypeKind
 from windloom.plan.plan import Shape
 from windloom.spark.errors import first_line, quiet
@@ -50,6 +51,8 @@ _MEANING = {
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
 }
 _PARQUET_TIME = "spark.sql.parquet.outputTimestampType"
+#: Spark's key for the delay, in milliseconds, in the metadata of a column; columns keep it when they are renamed.
+_WATERMARK_DELAY = "spark.watermarkDelayMs"
 _PLACEHOLDER = re.compile(r"\b(?:__[ag]\d+|window_start|window_end)\b")
 
 
@@ -60,6 +63,42 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a frame with the columns of a declared stream and no rows, to ask Spark about types."""
     return spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in stream.columns.items()}))
+
+
+def watermarked_columns(frame: DataFrame) -> dict[str, int]:
+    """Return the delays, in ticks, of the columns of a streaming frame that have a watermark."""
+    if not frame.isStreaming:  # Spark ignores watermarks of batch data
+        return {}
+    return {
+        field.name: _ticks(field.metadata[_WATERMARK_DELAY])
+        for field in frame.schema.fields
+        if _WATERMARK_DELAY in (field.metadata or {})
+    }
+
+
+def watermarks_in(frame: DataFrame) -> list[tuple[str, int]]:
+    """Return every `withWatermark` from which a frame was made: its column, as it was then called, and its delay.
+
+    A remote session does not show them: then only those that columns still have are returned.
+    """
+    if not hasattr(frame, "_jdf"):
+        return list(watermarked_columns(frame).items())
+    jvm: Any = frame.sparkSession._jvm
+    milliseconds = jvm.org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark.getDelayMs
+    nodes = _watermark_nodes(frame._jdf.queryExecution().analyzed())
+    return [(str(node.eventTime().name()), _ticks(milliseconds(node.delay()))) for node in nodes]
+
+
+def _watermark_nodes(plan: Any) -> Iterator[Any]:
+    if plan.nodeName() == "EventTimeWatermark":
+        yield plan
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _watermark_nodes(children.apply(number))
+
+
+def _ticks(milliseconds: int) -> int:
+    return int(milliseconds) * TICKS_PER_SECOND // 1_000
 
 
 def expression_types(

@@ -40,7 +40,7 @@ def test_a_round_is_a_line() -> None:
     assert round_line(done(7)) == (
         "round 7: 1,000 events → 40 partials → 20 rows; watermark 2026-01-05 00:00:53, lag 1.5 min;"
         " 0.40 s (partials 0.25, log 0.01, step 0.02, answers 0.03, commit 0.04, snapshot 0.05);"
-        " state 2.0 KiB, 3 trees, plan 2"
+        " state 2 KiB, 3 trees, plan 2"
     )
     odd = round_line(done(8, late_partly=2, late_dropped=3, untimed=4, watermark=None, lag=None, trees=1))
     assert "1,000 events (2 partly late, 3 dropped as late, 4 without a time) → " in odd
@@ -80,7 +80,7 @@ def test_the_table_fits_the_terminal(width: int, is_wide: bool) -> None:
     assert "…" not in written.getvalue()
     assert lines[2].split()[:4] == ["99,999", "12,345,678", "0", "40" if is_wide else "9,876,543"]
     assert ("+ answers" in lines[0]) == is_wide
-    for words in ("2026-01-05 00:00:53", "1.5 min", "0.40", "3.0 GiB"):
+    for words in ("2026-01-05 00:00:53", "1.5 min", "0.40", "3 GiB"):
         assert words in lines[2]
     assert "00:00:53.1" not in lines[3]
 
