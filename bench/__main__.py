@@ -91,6 +91,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.rows import ROW_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
+    from bench.state import STATE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
     from bench.unlike import UNLIKE_WORKLOADS
     from bench.workloads import WORKLOADS as BATCH_WORKLOADS
@@ -104,6 +105,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
         **OPERATOR_WORKLOADS,
+        **STATE_WORKLOADS,
         **BROUGHT_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,

@@ -87,10 +87,10 @@ def readings(spark: SparkSession, folder: Path) -> DataFrame:
     return loom.answers(buckets=16)
 
 
-def write_readings(folder: Path, number: int, keys: np.ndarray, second: int) -> None:
+def write_readings(folder: Path, number: int, keys: np.ndarray, second: int | np.ndarray) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"p{number:03d}.parquet"
-    ticks = np.full(len(keys), second * 1_000_000, np.int64)
+    ticks = np.broadcast_to(np.asarray(second, np.int64) * 1_000_000, len(keys))
     values = np.random.default_rng(number).normal(size=len(keys))
     pq.write_table(pa.table({"ts": pa.array(ticks, pa.timestamp("us", "UTC")), "key": keys, "value": values}), path)
     os.utime(path, (1_700_000_000 + number,) * 2)  # Spark follows files in order of their times
