@@ -106,10 +106,11 @@ def seconds(rounds: Sequence[RoundProgress]) -> list[float]:
 def stages(*runs: Sequence[RoundProgress]) -> dict[str, object]:
     """Return the median milliseconds of each stage of a round, for each run."""
     names = dict.fromkeys(name for run in runs for progress in run for name in progress.seconds)
-    medians = (
-        [1000 * statistics.median(progress.seconds.get(name, 0.0) for progress in run) for run in runs] for name in names
-    )
-    return {name: [round(each, 1) for each in found] for name, found in zip(names, medians, strict=True)}
+
+    def median(run: Sequence[RoundProgress], name: str) -> float:
+        return round(1000 * statistics.median(progress.seconds.get(name, 0.0) for progress in run), 1)
+
+    return {name: [median(run, name) for run in runs] for name in names}
 
 
 def write_minutes(folder: Path, number: int, keys: int, minutes: range) -> None:
@@ -138,8 +139,7 @@ def run(
         rounds.append(progress)
 
     with tempfile.TemporaryDirectory(prefix="windloom-bench-") as checkpoint:
-        options: dict[str, object] = {"checkpoint": checkpoint, "trigger": NOW, "progress": done, "adapt": False}
-        loom.start("memory", **options).await_termination()
+        loom.start("memory", checkpoint=checkpoint, trigger=NOW, progress=done, adapt=False).await_termination()
     return rounds
 
 

@@ -19,10 +19,11 @@ from windloom.checkpoint.state_codec import decode
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX
-from windloom.operator import segments
+from windloom.operator import segments as bucket_segments
 from windloom.operator.buckets import OperatorPlan
 from windloom.operator.segments import MemoryStore
 from windloom.optimizer.stages import PlanOptions
+from windloom.state import segments
 from windloom.state.cells import Cells
 
 
@@ -102,14 +103,14 @@ def test_a_window_that_closes_reads_summaries_of_what_lies_wholly_in_it(
             rows += [{"tick": 4 * number - 40 * late, "k": "b", "i": 1, "b": True}]
         rounds.append(Round(rows, 4 * number + 4, {"q": query}))
     read: list[int] = []
-    since = segments.BucketSegments.since
+    since = bucket_segments.BucketSegments.since
 
     def counting(*arguments: Any) -> Cells | None:
         cells = since(*arguments)
         read.append(0 if cells is None else len(cells))
         return cells
 
-    monkeypatch.setattr(segments.BucketSegments, "since", counting)
+    monkeypatch.setattr(bucket_segments.BucketSegments, "since", counting)
     run, _ = run_in_buckets(rounds, PlanOptions(intake="woven"), 1)
     arrived = [row for round_ in rounds for row in round_.rows]
     wanted = []
@@ -132,7 +133,7 @@ def test_a_process_reads_a_segment_once_and_remembers_no_more_than_its_limit() -
     for number in range(20):
         step_buckets(planned, [store], [{"tick": number, "k": "a", "i": 0, "b": True}], number + 1)
     assert {name for name in asked if name.startswith("s")} == set()
-    remembered = segments.ReadSegments(1_000)
+    remembered = bucket_segments.ReadSegments(1_000)
     for number in range(100):
         remembered.put("place", str(number), some_cells(store))
     assert remembered.get("place", "99") is not None

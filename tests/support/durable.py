@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from support.catalogs import STREAM, TYPES, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
@@ -94,6 +96,26 @@ def run_stream(
             life.round({"s": batch.rows})
         life.catch_up(everything=True)
         return life.state
+
+
+@contextmanager
+def small_segments(read_again: int = 1) -> Iterator[None]:
+    """Every set that can be is in segments, with stretches, summaries and compaction of a few slices.
+
+    Snapshots are written beside the rounds, however small they are.
+    """
+    with (
+        patch.multiple("windloom.state.segments", SLICES=1, COMPACTED=2, FAN_OUT=2, READ_AGAIN=read_again),
+        patch("windloom.state.held.LARGE_CELLS", 0),
+        patch("windloom.checkpoint.checkpoint.BESIDE_BYTES", -1),
+    ):
+        yield
+
+
+def run_killed_in_segments(folder: Path) -> None:
+    """The stream of processes that are killed, with its state in segments."""
+    with small_segments():
+        run_stream(folder, make_batches(7, 12))
 
 
 def reported(folder: Path) -> dict[int, dict[str, list[str]]]:

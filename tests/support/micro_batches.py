@@ -276,7 +276,7 @@ class MicroBatches:
                     memory, Estimates(), adapt, objective or Objective(), ImmediateWorker(), *read_adapted(commits)
                 )
                 adapting = Adapting(adapter, queries.basins, self._switch)
-            recovered = recover(self.checkpoint, queries.plan_of)
+            recovered = recover(self.checkpoint, queries.plan_of, snapshot_rounds)
             self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(
                 queries.plan_of,

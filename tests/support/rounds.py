@@ -80,9 +80,11 @@ def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
     return make_plan({"s": STREAM}, queries, TYPES, options, PlanningFacts())
 
 
-def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:
-    """The step, folded over the rounds, carried where queries change."""
-    state, plan, running = State(), None, {}
+def run_rounds(
+    rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0, begun: State | None = None
+) -> Run:
+    """The step, folded over the rounds, carried where queries change; it begins with the state `begun`."""
+    state, plan, running = begun or State(), None, {}
     run = Run([], [], [])
     seen: dict[str, int] = {}
     for number, round_ in enumerate(rounds):

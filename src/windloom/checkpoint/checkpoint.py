@@ -10,7 +10,9 @@
 |                             | exists, the round is done                            |                               |
 | `emitted/000000042.arrow`   | which rows stand, and which groups are known, after  | before the commit, if EMIT    |
 |                             | the round                                            | needs it                      |
-| `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
+| `snapshots/000000040.state` | the state after a round, to read fewer logs again;   | now and then                  |
+|                             | it names the segments that it consists of            |                               |
+| `segments/….arrow`          | cells of one set in a stretch of time                | before a snapshot names it    |
 
 A round that is logged and not committed runs again, with the same plan: a sink may have rows of it. A round that has
 begun and is not logged begins again with the newest plan, because nothing of it was answered. If a round failed after
@@ -25,8 +27,8 @@ import socket
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,11 +38,20 @@ from windloom.answers.emission.emission import ReportedRows
 from windloom.checkpoint.frames import RESTORE_HINT, DamagedError, frame_bytes, read_file
 from windloom.checkpoint.json_codec import from_json
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.records import PlanRecord, StateSnapshot, differences, identity_of, with_changes
+from windloom.checkpoint.records import (
+    PlanRecord,
+    StateSnapshot,
+    differences,
+    identity_of,
+    segments_named_in,
+    with_changes,
+)
+from windloom.checkpoint.segment_files import SegmentFiles, write_pieces
 from windloom.checkpoint.state_codec import read_emitted, write_emitted
 from windloom.checkpoint.storage import Storage, fault
 from windloom.errors import WindloomError
 from windloom.model.stream import Relation, Stream
+from windloom.state.held import HeldSets, every
 from windloom.state.state import State
 from windloom.statistics.observations import RoundObserved
 
@@ -49,6 +60,8 @@ IDENTITY = "windloom.json"
 LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
+#: A snapshot that writes more bytes than this is written beside the rounds, by a thread.
+BESIDE_BYTES = 4 << 20
 
 #: For each folder, the ending of its files and the name of the fault points around their writes.
 _FOLDERS = {
@@ -74,6 +87,23 @@ class RoundStart:
     has_failed: bool = False
 
 
+class _SnapshotThread:
+    """A snapshot that a thread writes, and what has prevented it."""
+
+    def __init__(self, snapshot: StateSnapshot, write: Callable[[StateSnapshot], None]) -> None:
+        self.snapshot, self._write = snapshot, write
+        self.error: BaseException | None = None
+        # Not a daemon: a process that ends completes it.
+        self.thread = threading.Thread(target=self._run, name="windloom-snapshot")
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._write(self.snapshot)
+        except BaseException as error:  # raised where the loop of rounds looks next
+            self.error = error
+
+
 class Checkpoint:
     """Made by `open`. There is one writer at a time, so the files of each folder are listed once and remembered."""
 
@@ -87,6 +117,9 @@ class Checkpoint:
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, RoundStart] = {}
         self._lock, self._readers = threading.Lock(), 0
+        self._segments = SegmentFiles(storage)
+        self._named: dict[int, set[str]] = {}  # segments, by round of the snapshot that names them
+        self._writing: _SnapshotThread | None = None
         self.changes: list[str] = []  # sentences about what the catalog has otherwise since this start
         self.columns: dict[str, list[str]] = {}  # of each stream, in the order in which they have come
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
@@ -133,6 +166,10 @@ class Checkpoint:
         return cls(storage, str(read_file("checkpoint", IDENTITY, data).body["id"]))
 
     def close(self) -> None:
+        """Let others open the checkpoint. A snapshot that is being written is completed, as far as it can be."""
+        if self._writing is not None:
+            self._writing.thread.join()
+            self._writing = None
         self._storage.unlock()
 
     # Plans
@@ -336,11 +373,56 @@ class Checkpoint:
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
         """Keep the state after a round, in terms of the plan with which the round began, or of another one."""
+        self.settle()
+        self._write_snapshot(self._snapshot_of(round, state, plan_version))
+        self._add_snapshot(round, state)
+
+    def snapshot_beside(self, round: int, state: State) -> None:
+        """Keep the state after a round, but do not wait for it if it is large: see `settle`."""
+        self.settle()
+        files = self._segments.missing(state.cells)
+        tables = state.cells.tables.values() if isinstance(state.cells, HeldSets) else state.cells.values()
+        if sum(segment.size for segment in files) + sum(table.nbytes for table in tables) <= BESIDE_BYTES:
+            self.snapshot(round, state)
+        else:
+            self._writing = _SnapshotThread(self._snapshot_of(round, state, None), self._write_snapshot)
+
+    def settle(self, *, wait: bool = True) -> bool:
+        """Complete a snapshot that was written beside the rounds; return whether none is being written any more.
+
+        Raises what has prevented the snapshot from being written, for example a full disk.
+        """
+        writing = self._writing
+        if writing is not None and (wait or not writing.thread.is_alive()):
+            writing.thread.join()
+            self._writing = None
+            if writing.error is not None:
+                raise writing.error
+            self._add_snapshot(writing.snapshot.round, writing.snapshot.state)
+        return self._writing is None
+
+    @property
+    def is_writing(self) -> bool:
+        return self._writing is not None
+
+    def _snapshot_of(self, round: int, state: State, plan_version: int | None) -> StateSnapshot:
         begun = self.begun(round)
         if begun is None:
             raise ValueError(f"round {round} was never begun")
-        version = begun.plan_version if plan_version is None else plan_version
-        self._write("snapshots", round, StateSnapshot(round, version, state).to_bytes())
+        return StateSnapshot(round, begun.plan_version if plan_version is None else plan_version, state)
+
+    def _write_snapshot(self, snapshot: StateSnapshot) -> None:
+        """Write the files of a snapshot: first the segments that it names."""
+        for segment in self._segments.missing(snapshot.state.cells):
+            self._segments.write(segment)
+        fault("before snapshot")
+        write_pieces(self._storage, _name("snapshots", snapshot.round), snapshot.to_pieces(self._segments))
+        fault("after snapshot")
+
+    def _add_snapshot(self, round: int, state: State) -> None:
+        self._named[round] = {segment.name for segment in every(state.cells)}
+        if not self._has("snapshots", round):
+            insort(self._numbers["snapshots"], round)
 
     def snapshots(self) -> list[int]:
         """Return rounds after which the state was kept, oldest first."""
@@ -351,7 +433,7 @@ class Checkpoint:
         data = self._read("snapshots", round)
         if data is None:
             raise _missing(name)
-        return StateSnapshot.from_bytes(name, data)
+        return StateSnapshot.from_bytes(name, data, self._segments)
 
     def newest_snapshot(self) -> StateSnapshot | None:
         """Return the newest readable snapshot of a committed round; the answers of an uncommitted one are still needed.
@@ -375,6 +457,8 @@ class Checkpoint:
         with self._lock:
             if self._readers:
                 return  # done the next time; readers are soon finished
+            if self._writing is not None:
+                return  # it may name files that nothing else names yet
             snapshots_left = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
             snapshots_left = snapshots_left[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
             if len(snapshots_left) < LEAST_SNAPSHOTS:
@@ -383,6 +467,7 @@ class Checkpoint:
             covered = min(snapshots_left[0], self.last_committed - keep_rounds)
             # Older snapshots first: a snapshot that stays must find all logs after it.
             self._drop("snapshots", snapshots_left[0])
+            self._segments.keep_only(self._named_segments())
             self._drop("log", covered + 1)
             self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
             # The plan of `covered` is the snapshot's plan, or an older one; plan versions grow with the rounds.
@@ -391,6 +476,17 @@ class Checkpoint:
             if oldest is not None:
                 self._drop("plans", oldest.plan_version)
             fault("after retain")
+
+    def _named_segments(self) -> set[str]:
+        """Return the segments that snapshots name; one that cannot be read names none."""
+        named = set[str]()
+        for round in self._numbers["snapshots"]:
+            if round not in self._named:
+                data = self._read("snapshots", round)
+                with suppress(DamagedError):
+                    self._named[round] = segments_named_in(_name("snapshots", round), data or b"")
+            named |= self._named.get(round, set())
+        return named
 
     # Files
 
@@ -418,6 +514,8 @@ class Checkpoint:
                 self._plans.pop(number, None)
             if folder == "begun":
                 self._begun.pop(number, None)
+            if folder == "snapshots":
+                self._named.pop(number, None)
         del self._numbers[folder][: len(gone)]
 
 

@@ -34,12 +34,13 @@ VERSIONS = {
     "checkpoint": 1,
     "commit": 3,
     "emitted": 1,
-    "head": 1,
+    "head": 2,
     "log": 3,
     "part": 1,
     "placement": 1,
     "plan": 2,
-    "snapshot": 2,
+    "segment": 1,
+    "snapshot": 3,
     "state": 2,
 }
 
@@ -121,7 +122,7 @@ def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> It
         offset = head.end() + size
 
 
-def read_file(kind: str, name: str, data: bytes, hint: str = RESTORE_HINT) -> Frame:
+def read_file(kind: str, name: str, data: bytes | memoryview, hint: str = RESTORE_HINT) -> Frame:
     """Return the only frame of a checkpoint's file; `hint` says what to do if it is damaged."""
     return read_frame(kind, f"the checkpoint's file '{name}'", data, hint)
 

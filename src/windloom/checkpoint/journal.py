@@ -33,7 +33,8 @@ class NoJournal:
 
     plan = begin = upcoming = newest_plan = _plan
     was_answering = has_begun = has_failed = _no
-    note_failure = write_log = commit = write_emitted = drop_emitted = snapshot = retain = _nothing
+    note_failure = write_log = commit = write_emitted = drop_emitted = snapshot = snapshot_beside = retain = _nothing
+    is_writing = False
 
     def read_log(self, round: int) -> RoundLog | None:
         return None
@@ -49,6 +50,9 @@ class NoJournal:
 
     def read_emitted(self) -> ReportedRows:
         return ReportedRows()
+
+    def settle(self, *, wait: bool = True) -> bool:
+        return True
 
     def snapshots(self) -> list[int]:
         return []

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windloom.checkpoint.frames import frame_bytes, read_file
+from windloom.checkpoint.frames import Frame, frame_bytes, frame_pieces, read_file
 from windloom.checkpoint.json_codec import from_json, to_json
+from windloom.checkpoint.segment_files import SegmentFiles, named_segments
 from windloom.checkpoint.state_codec import read_state, write_state
 from windloom.model.stream import Relation, Stream
 from windloom.model.time import spoken_duration
 from windloom.plan.costs import Choices
+from windloom.state.held import HeldSets
 from windloom.state.state import State
 from windloom.statistics.estimates import Estimates
 from windloom.statistics.set_statistics import Ongoing
@@ -68,15 +70,28 @@ class StateSnapshot:
     plan_version: int
     state: State
 
-    def to_bytes(self) -> bytes:
-        state, blobs = write_state(self.state)
-        return frame_bytes("snapshot", {"round": self.round, "plan_version": self.plan_version, "state": state}, blobs)
+    def to_pieces(self, files: SegmentFiles) -> list[Any]:
+        """Return the snapshot as bytes and views to be written one after another; segments are written already."""
+        held = self.state.cells if isinstance(self.state.cells, HeldSets) else HeldSets(self.state.cells)
+        state, blobs = write_state(replace(self.state, cells=held.tables))
+        about = {"round": self.round, "plan_version": self.plan_version, "segments": files.described(held)}
+        return frame_pieces("snapshot", {**about, "state": state}, blobs)
 
     @classmethod
-    def from_bytes(cls, name: str, data: bytes) -> StateSnapshot:
-        hint = "delete it: an older snapshot and the log make the same state"
-        frame = read_file("snapshot", name, data, hint)
-        return cls(frame.body["round"], frame.body["plan_version"], read_state(frame.body["state"], frame.blobs))
+    def from_bytes(cls, name: str, data: bytes, files: SegmentFiles) -> StateSnapshot:
+        frame = _read_snapshot(name, data)
+        state = read_state(frame.body["state"], frame.blobs)
+        held = HeldSets(state.cells, files.opened(frame.body["segments"]))
+        return cls(frame.body["round"], frame.body["plan_version"], replace(state, cells=held))
+
+
+def segments_named_in(name: str, data: bytes) -> set[str]:
+    """Return the segments that the bytes of a snapshot name."""
+    return named_segments(_read_snapshot(name, data).body["segments"])
+
+
+def _read_snapshot(name: str, data: bytes) -> Frame:
+    return read_file("snapshot", name, data, "delete it: an older snapshot and the log make the same state")
 
 
 def identity_of(streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> dict[str, Any]:

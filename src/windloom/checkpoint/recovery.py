@@ -14,6 +14,7 @@ from windloom.checkpoint.storage import Storage
 from windloom.errors import WindloomError
 from windloom.plan.plan import Plan
 from windloom.rounds.step import step
+from windloom.state.held import HeldSets
 from windloom.state.plan_change import migrate
 from windloom.state.state import State
 
@@ -28,10 +29,16 @@ class RecoveredState:
     next_round: int
 
 
-def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> RecoveredState:
-    """Return the state after the last committed round; the sinks have its rows, so answers are not computed again."""
+def recover(
+    checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan], snapshot_rounds: int | None = None
+) -> RecoveredState:
+    """Return the state after the last committed round; the sinks have its rows, so answers are not computed again.
+
+    A snapshot after a round whose number is due is taken again if a crash has prevented it: how far back logs reach,
+    and with them the past of added queries, must not depend on crashes.
+    """
     last, snapshot = checkpoint.last_committed, checkpoint.newest_snapshot()
-    state, record, plan = State(), None, None
+    state, record, plan = State(HeldSets()), None, None
     if snapshot is not None:
         state, record = snapshot.state, checkpoint.plan(snapshot.plan_version)
         plan = plan_of(record)
@@ -55,7 +62,14 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
         assert plan is not None
         state, _, _ = step(state, log.complete(plan, state), plan, history_ticks=record.history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
+        if is_snapshot_due(round, snapshot_rounds) and round not in checkpoint.snapshots():
+            checkpoint.snapshot(round, state)
     return RecoveredState(state, record, plan, last + 1)
+
+
+def is_snapshot_due(committed: int, snapshot_rounds: int | None) -> bool:
+    """Return whether the state after a round is kept, if it is after every so many rounds."""
+    return committed >= 0 and snapshot_rounds is not None and (committed + 1) % snapshot_rounds == 0
 
 
 #: The number of shards of a checkpoint, fixed when it is first used, because the shard of a group must not change.

@@ -28,6 +28,9 @@ class StagedStorage:
     def read(self, name: str) -> bytes | None:
         return self._storage.read(name) if self._held is None or name not in self._held else self._held[name]
 
+    def mapped(self, name: str) -> bytes | memoryview | None:
+        return self._storage.mapped(name) if self._held is None or name not in self._held else self._held[name]
+
     def write(self, name: str, data: bytes) -> None:
         self._hold(name, data)
 

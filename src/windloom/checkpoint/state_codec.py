@@ -30,6 +30,7 @@ from windloom.model.stream import Version
 from windloom.plan.plan import Plan
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.state.cells import Cells
+from windloom.state.held import HeldSets
 from windloom.state.positions import Counting, PositionCounts, Positions
 from windloom.state.state import CellCoverage, CellsAfterClose, PastSlicing, PendingWindows, State
 from windloom.state.tuple_store import TupleStore
@@ -70,16 +71,22 @@ def decode(data: bytes) -> State:
 
 def restored_state(state: State, plan: Plan) -> State:
     """Return a decoded state with the plan's definitions of aggregates; a file holds only their columns."""
-    cells, owed = dict(state.cells), dict(state.owed)
+    held = state.cells if isinstance(state.cells, HeldSets) else None
+    cells, owed = dict(state.cells if held is None else held.tables), dict(state.owed)
+    segments = {} if held is None else dict(held.segments)
     for partial_set in plan.sets:
         set_cells, owing = cells.get(partial_set.number), owed.get(partial_set.number)
         restore = partial(restored_cells, components=partial_set.components)
         if set_cells is not None:
             cells[partial_set.number] = restore(set_cells)
+        if partial_set.number in segments and any(
+            planned.component.own is not None for planned in partial_set.components
+        ):
+            segments[partial_set.number] = segments[partial_set.number].changed(restore)
         if owing is not None:
             rounds = owing.rounds and tuple(replace(later, cells=restore(later.cells)) for later in owing.rounds)
             owed[partial_set.number] = PendingWindows(None if owing.cells is None else restore(owing.cells), rounds)
-    return replace(state, cells=cells, owed=owed)
+    return replace(state, cells=cells if held is None else HeldSets(cells, segments), owed=owed)
 
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:

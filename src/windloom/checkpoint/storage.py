@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import io
+import mmap
 import os
 import shutil
 import signal
@@ -41,6 +42,9 @@ EMITTED_FAULT_POINTS = ("before emitted", "after emitted")
 #: Passed by rounds that keep tuples, before they are logged.
 TUPLE_FAULT_POINTS = ("before tuples", "after tuples")
 
+#: Passed by snapshots of states with segments, by the thread that writes them.
+SEGMENT_FAULT_POINTS = ("before segment", "after segment")
+
 #: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing. So
 #: these points count rounds, and only the first attempt of the first shard passes them.
 TASK_FAULT_POINTS = ("after pieces", "after shard")
@@ -51,7 +55,7 @@ _watchers: list[Callable[[str], None]] = []
 
 def fault(name: str, nth: int | None = None) -> None:
     """Pass the fault point `name`, for the `nth` time if the caller counts."""
-    if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + TASK_FAULT_POINTS:
+    if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + SEGMENT_FAULT_POINTS + TASK_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
         watcher(name)
@@ -90,6 +94,9 @@ class Storage(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """Return the whole file, or None if there is none."""
+
+    def mapped(self, name: str) -> bytes | memoryview | None:
+        """Return a whole file that is never written again, read as far as it is used; it may be deleted meanwhile."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file: durable when this returns, and atomic, so that a reader sees the old or the new file whole."""
@@ -137,6 +144,17 @@ class LocalStorage:
     def read(self, name: str) -> bytes | None:
         try:
             return (self.root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed("read", self.root / name, error) from error
+
+    def mapped(self, name: str) -> bytes | memoryview | None:
+        try:
+            with (self.root / name).open("rb") as file:
+                if not os.fstat(file.fileno()).st_size:
+                    return b""  # it cannot be mapped
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -22,7 +22,7 @@ from windloom.checkpoint.journal import Journal
 from windloom.checkpoint.json_codec import to_json
 from windloom.checkpoint.logs import RoundLog
 from windloom.checkpoint.records import PlanRecord
-from windloom.checkpoint.recovery import RecoveredState
+from windloom.checkpoint.recovery import RecoveredState, is_snapshot_due
 from windloom.checkpoint.storage import StorageError
 from windloom.checkpoint.tuple_files import LostTuplesError
 from windloom.engine.budget import BudgetDecision, MeasuredAnswers, Questioners, Scheduling, no_costs
@@ -133,8 +133,7 @@ class RoundLoop:
         self.committed = CommittedRound(recovered.next_round - 1, self.plan, self.record, self.state, at)
         #: For each of the newest rounds, the least tick of its late tuples, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
-        if self._is_snapshot_due(self._journal.last_committed):
-            self._keep_state(self._journal.last_committed)
+        self._journal.retain()  # a crash may have prevented it
 
     @property
     def next_round(self) -> int:
@@ -309,25 +308,21 @@ class RoundLoop:
             self.committed = CommittedRound(number, round.plan, round.record, self.state, at)
             self._late.append((number, outcome.late_from))
             self.placement.committed(number, self.state)
-        if self._is_snapshot_due(number):
+        is_due = is_snapshot_due(number, self._snapshot_rounds)
+        if is_due or self._journal.is_writing:
             with watch("snapshot"):
-                self._keep_state(number)
+                self._settle_snapshot(wait=is_due)
+                if is_due:
+                    self._journal.snapshot_beside(number, self.state)
+                    self._settle_snapshot(wait=False)
         progress = replace(progress, seconds=dict(watch.seconds))
         self._listeners.done(progress)
         return CompletedRound(outcome, progress, answers.made, dict(watch.processor))
 
-    def _is_snapshot_due(self, committed: int) -> bool:
-        return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0
-
-    def _keep_state(self, committed: int) -> None:
-        """Take the snapshot after a round, and drop the files that it replaces.
-
-        It is called at the start too, for a round whose snapshot was prevented by a crash: how far back logs reach, and
-        with them the past of added queries, must not depend on crashes.
-        """
-        if committed not in self._journal.snapshots():
-            self._journal.snapshot(committed, self.state)
-        self._journal.retain()
+    def _settle_snapshot(self, *, wait: bool) -> None:
+        """Drop the files that a snapshot replaces, once it is written."""
+        if self._journal.settle(wait=wait):
+            self._journal.retain()
 
     def _learn(
         self, round: Round, intake: RoundTuples, outcome: Outcome, measured: MeasuredAnswers | None, watch: Stopwatch
@@ -416,6 +411,7 @@ class RoundLoop:
     ) -> tuple[Cells | None, CellCoverage] | None:
         """Return the cells of a set, made from logged tuples of past rounds; with `until`, while rounds may run."""
         if until is None:
+            self._settle_snapshot(wait=True)  # how far back logs reach must not depend on how fast a thread writes
             return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
         with self._journal.reading():
             return woven_again(partial_set, self._logged_rounds(until))

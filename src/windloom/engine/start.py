@@ -126,7 +126,7 @@ def start_stream(
         tuples = TupleFolder(storage, checkpoint_place, {name: registry.streams[name] for name in frames})
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
         placement = _make_placement(spark, registry, opened, checkpoint_place, shards, options, outlets, stored)
-        recovered = recover(opened, queries.plan_of)
+        recovered = recover(opened, queries.plan_of, options.snapshot_rounds)
         newest = opened.newest_plan()
         if newest is not None:
             refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)

@@ -23,18 +23,18 @@ from windloom.answers.blocks import Block
 from windloom.checkpoint.frames import frame_bytes, read_frame
 from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
-from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.model.windows import TimeWindow, Window
+from windloom.model.time import TICK_MIN
 from windloom.operator.parts import Part
-from windloom.operator.segments import BucketSegments, Catalogue, Closing, Segment, SegmentStore, stretch_ticks
+from windloom.operator.segments import BucketSegments, Catalogue, SegmentStore
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.sharding import sharding_of
+from windloom.rounds.closing import closing_sets, closing_windows
 from windloom.rounds.lateness import LateCount, Lateness, before_round, count_late
 from windloom.rounds.step import intervals_of, moved, step
 from windloom.state.cells import Cells, keep_from
 from windloom.state.frontiers import LateTuples, all_inputs
-from windloom.state.pending import Intervals, readers_of
 from windloom.state.plan_change import migrate
+from windloom.state.segments import Segment, stretch_ticks
 from windloom.state.state import CellCoverage, State
 from windloom.state.windows.landmark import landmarks_of
 from windloom.state.windows.lifecycle import RoundBounds
@@ -120,10 +120,10 @@ def step_bucket(
     given = frontiers(facts, largest, smallest)
     advanced = moved(facts, given, plan)
     intervals = intervals_of(facts, given, plan)
-    closing = _closing(plan, intervals)
+    closing = closing_sets(plan, intervals)
     loaded: dict[int, Cells] = {}
     for number, tick in closing.items():
-        cells = segments.since(number, tick, _windows(plan, plan.sets[number], intervals, advanced))
+        cells = segments.since(number, tick, closing_windows(plan.sets[number], intervals, advanced))
         if cells is not None:
             loaded[number] = cells
     fresh = {number: cells for number, cells in part.cells.items() if number in closing}
@@ -139,7 +139,7 @@ def step_bucket(
     history: dict[int, CellCoverage] = {}
     for partial_set in plan.sets:
         number, needed_from = partial_set.number, life_of(partial_set.window).needed_from(partial_set, turn)
-        if _is_whole(partial_set):
+        if life_of(partial_set.window).folds(partial_set):
             if number in closing:  # what it keeps is not what it was given: cells are folded
                 segments.drop_all(number)
                 if number in after.cells:
@@ -169,70 +169,6 @@ def _first_start(partial_set: PartialSet, coverage: CellCoverage, first: int) ->
     """Return the earliest tick at which the slice of the tick `first` may begin, now or in earlier slicings."""
     slicings = (partial_set.edges, *(cut.edges for cut in coverage.cuts))
     return min(int(edges.last_edge(np.array([first], np.int64))[0]) for edges in slicings)
-
-
-def _closing(plan: Plan, intervals: Intervals) -> dict[int, int]:
-    """Return the sets that are read in a round, each with the tick from which its cells are needed.
-
-    These are the sets with a window that closes, and those whose cells are folded in every round.
-    """
-    closing: dict[int, int] = {}
-    for partial_set in plan.sets:
-        ticks = []
-        for reader in readers_of(plan, partial_set.number):
-            interval = intervals[reader.name]
-            if _ends_between(reader.query.window, *interval):
-                ticks.append(interval[0])
-        if _is_whole(partial_set):
-            closing[partial_set.number] = TICK_MIN
-        elif ticks:
-            extent = max(planned.query.window.extent_ticks or 0 for planned in partial_set.queries)
-            earliest = min(ticks)
-            closing[partial_set.number] = TICK_MIN if earliest <= TICK_MIN + extent else earliest - extent + 1
-    return closing
-
-
-#: If more windows of a set close in a round, few cells lie on the same side of all their edges.
-_MOST_WINDOWS = 1 << 10
-
-
-def _windows(plan: Plan, partial_set: PartialSet, intervals: Intervals, after: State) -> Closing | None:
-    """Return the windows of a set that close; None if there are too many, or some do not slide over time."""
-    starts, ends, slides = list[int](), list[int](), list[int]()
-    for member in partial_set.queries:
-        window = member.query.window
-        if not isinstance(window, TimeWindow) or member.name not in intervals:  # sides close with their joins
-            return None
-        begin, until = intervals[member.name]
-        if begin >= until:
-            continue
-        slide, residue = window.slide_ticks, window.end_ticks
-        if begin == TICK_MIN or until == TICK_MAX or (until - begin) // slide > _MOST_WINDOWS:
-            return None
-        first_end = begin - (begin - residue) % slide + slide
-        own = range(first_end, until + 1, slide)
-        ends += own
-        starts += [end - window.range_ticks for end in own]
-        slides += [slide] * len(own)
-    if not starts or len(starts) > _MOST_WINDOWS:
-        return None
-    sealed = after.closed_of(partial_set)
-    return Closing(sealed, np.array(starts, np.int64), np.array(ends, np.int64), np.array(slides, np.int64))
-
-
-def _ends_between(window: Window, after: int, until: int) -> bool:
-    """Return whether some window may end behind the tick `after`, and not behind `until`."""
-    if after >= until:
-        return False
-    if not isinstance(window, TimeWindow) or after == TICK_MIN:
-        return True
-    ends, slide = window.end_ticks, window.slide_ticks
-    return (until - ends) // slide > (after - ends) // slide
-
-
-def _is_whole(partial_set: PartialSet) -> bool:
-    """Return whether every round reads and writes all cells of a set, because it folds those that have served."""
-    return life_of(partial_set.window).folds(partial_set)
 
 
 def _behind(plan: Plan, facts: State, passed: Mapping[int, LateTuples]) -> dict[int, LateTuples]:
@@ -283,7 +219,7 @@ def _read_head(planned: OperatorPlan, store: SegmentStore, buckets: int) -> tupl
 def read_catalogue(body: Mapping[str, Any]) -> Catalogue:
     """Return the catalogue that the body of a head holds."""
     return {
-        int(number): tuple(Segment._make((*fields, tuple(covers))) for *fields, covers in segments)
+        int(number): tuple(Segment.of_figures(figures) for figures in segments)
         for number, segments in body["sets"].items()
     }
 
@@ -330,7 +266,7 @@ def _write_head(
     *,
     writes_plan: bool,
 ) -> None:
-    sets = {str(number): held for number, held in segments.catalogue.items()}
+    sets = {str(number): [each.figures for each in held] for number, held in segments.catalogue.items()}
     body = {"plan": planned.key, "buckets": buckets, "next": segments.next_number, "sets": sets}
     store.put(HEAD, frame_bytes("head", body, {"facts": encode(facts)}))
     if writes_plan:

@@ -9,9 +9,9 @@ from windloom.checkpoint.frames import read_frame
 from windloom.checkpoint.state_codec import decode
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.operator.buckets import read_catalogue
-from windloom.operator.segments import Segment
 from windloom.plan.plan import Plan
 from windloom.state.frontiers import advanced
+from windloom.state.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from windloom.answers.joins.key_counts import count_links
 from windloom.answers.rows.row_queries import asked_rows, rows_turn, without_lost
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.plan import PartialSet, Plan
+from windloom.rounds.closing import closing_sets, closing_windows
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.state.cells import Cells
 from windloom.state.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
+from windloom.state.held import HeldSegments, HeldSets, held_after, is_divided
 from windloom.state.pending import (
     AnswerPass,
     CellVersions,
@@ -72,25 +74,25 @@ def step(
     landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
     answered = _answered(state, plan, until, round_input.postponed)
     turn = RoundBounds(state, until, positions, landmarks, history_ticks)
-    sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
-    for partial_set in plan.sets:
-        sets.take(partial_set)
     intervals = _intervals(state, plan, until, answered)
-    rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
+    asked, landmarks_now = intervals, landmarks
     early = [name for name, turn in early_turns(plan, state, advanced_state).items() if turn.is_due]
     if early:
         # Their open windows are answered too, as if the streams ended here: one without tuples has no row.
         ended = dict.fromkeys(all_inputs(plan), TICK_MAX)
         landmarks_now = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, ended)
-        open_intervals = {**intervals, **{name: (intervals[name][0], TICK_MAX) for name in early}}
-        answers = sets.answers(open_intervals, landmarks_now)
-    else:
-        answers = sets.answers(intervals, landmarks)
+        asked = {**intervals, **{name: (intervals[name][0], TICK_MAX) for name in early}}
+    owing = replace(turn, behind=members_behind(plan, answered))
+    sets = _Sets(plan, state, advanced_state, round_input, turn, owing, answered, asked)
+    for partial_set in plan.sets:
+        sets.take(partial_set)
+    rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
+    answers = sets.answers(asked, landmarks_now)
     answers = replace(answers, rows=rows.answered, keyed=round_input.taken.keyed)
     since = _since(state, plan, until, answered)
     after_round = replace(
         advanced_state,
-        cells=sets.kept,
+        cells=held_after(sets.kept, sets.divided, plan) if isinstance(state.cells, HeldSets) else sets.kept,
         since=since,
         fresh=frozenset(),
         history=sets.history,
@@ -105,6 +107,8 @@ def step(
     counted = {number: held for number, held in sets.cells.items() if not plan.sets[number].is_relation}
     groups = {number: held.groups if len(held) else 0 for number, held in counted.items()}
     cells = {number: len(held) for number, held in counted.items()}
+    groups |= {number: held.groups for number, held in sets.divided.items()}
+    cells |= {number: held.count for number, held in sets.divided.items()}
     tuples = KeyedSides(plan, round_input.taken.keyed)
     for place, keyed_set in tuples.sets:
         # Counted as if cells had been made of them.
@@ -122,16 +126,20 @@ class _Sets:
         self,
         plan: Plan,
         state: State,
+        advanced_state: State,
         given: RoundInput,
         now: RoundBounds,
         owing: RoundBounds,
         answered: Mapping[str, int],
+        asked: Intervals,
     ) -> None:
         self._plan, self._state, self._given, self._now, self._owing = plan, state, given, now, owing
-        self._answered = answered
+        self._advanced, self._answered, self._asked = advanced_state, answered, asked
+        self._closing = closing_sets(plan, asked) if isinstance(state.cells, HeldSets) and state.cells.segments else {}
         self.spans: dict[int, Span] = {}
         self.cells: dict[int, Cells] = {}
         self.kept: dict[int, Cells] = {}
+        self.divided: dict[int, HeldSegments] = {}
         self.history: dict[int, CellCoverage] = {}
         self.tuples: dict[int, int] = {}
         self.partials: dict[int, int] = {}
@@ -141,6 +149,8 @@ class _Sets:
     def take(self, partial_set: PartialSet) -> None:
         """Merge new cells into those of a set, and keep the cells that are still needed."""
         number, state = partial_set.number, self._state
+        if self._take_segments(partial_set):
+            return
         before, past = state.cells.get(number), state.history_of(number)
         fresh, current = self._given.taken.cells.get(number), before
         if fresh is not None:
@@ -166,6 +176,32 @@ class _Sets:
         if names:
             lineage = self.lineages.get(number) or CellVersions(current)
             self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
+
+    def _take_segments(self, partial_set: PartialSet) -> bool:
+        """Do what `take` does for a set in segments, and return whether it is: only what the round changes is touched.
+
+        A set that owes windows is read whole.
+        """
+        number, state = partial_set.number, self._state
+        held = state.cells.of(number) if isinstance(state.cells, HeldSets) else None
+        owes = self._answered and any(each.name in self._answered for each in readers_of(self._plan, number))
+        if held is None or number in state.owed or owes or not is_divided(self._plan, partial_set):
+            return False
+        fresh = self._given.taken.cells.get(number)
+        if fresh is not None:
+            self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
+        needed_from = life_of(partial_set.window).needed_from(partial_set, self._now)
+        closing = closing_windows(partial_set, self._asked, self._advanced)
+        firsts = [held.first, int(fresh.starts.min()) if fresh is not None and len(fresh) else None]
+        self.divided[number], cells = held.after_round(fresh, self._closing.get(number), closing, needed_from)
+        if cells is not None:
+            self.cells[number] = cells
+        past = state.history_of(number)
+        if any(first is not None and first < needed_from for first in firsts):
+            past = past.forget(needed_from)
+        if past != CellCoverage():
+            self.history[number] = past
+        return True
 
     def answers(self, intervals: Intervals, landmarks: Mapping[str, Landmark]) -> Answers:
         """Return the answers, in several passes if late tuples came; a set is merged only if a pass needs it."""

@@ -11,6 +11,7 @@ from windloom.model.time import TICK_MIN
 from windloom.plan.plan import PartialSet, Plan, PlannedJoin
 from windloom.plan.rows import PlannedRows
 from windloom.state.cells import Cells, roll_up
+from windloom.state.held import HeldSegments, HeldSets, is_divided, is_even
 from windloom.state.history import Past
 from windloom.state.pending import readers_of
 from windloom.state.positions import Positions
@@ -37,13 +38,15 @@ def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> Sta
     running = {planned.name: planned.query for planned in old.queries}
     positions = state.positions.carried(new, state.seen)
     cells: dict[int, Cells] = {}
+    segments: dict[int, HeldSegments] = {}
     history: dict[int, CellCoverage] = {}
     since: dict[str, int] = {}
     fresh: set[str] = set()
     exact: dict[str, int | None] = {}  # by name of the side: its first exact window
     for partial_set in new.sets:
         before = known.get(partial_set.identity)
-        set_cells, coverage = carry_set(state, before, partial_set)
+        divided = None if before is None else _segments_of(state, before, partial_set, new)
+        set_cells, coverage = carry_set(state if divided is None else replace(state, cells={}), before, partial_set)
         life = life_of(partial_set.window)
         is_owing = before is not None and before.number in state.owed
         is_wanted = before is None or (not is_owing and _is_short(partial_set, running, coverage, state, positions))
@@ -54,8 +57,10 @@ def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> Sta
             if remade_set is not None and (
                 before is None or remade_set[1].kept_from <= (TICK_MIN if life.folds(before) else coverage.kept_from)
             ):
-                set_cells, coverage = remade_set
-        if set_cells is not None:
+                set_cells, coverage, divided = *remade_set, None
+        if divided is not None:
+            segments[partial_set.number] = divided
+        elif set_cells is not None:
             cells[partial_set.number] = set_cells
         if coverage != CellCoverage():
             history[partial_set.number] = coverage
@@ -95,7 +100,7 @@ def migrate(state: State, old: Plan, new: Plan, past: Past | None = None) -> Sta
     answered = {name: tick for name, tick in state.answered.items() if name not in leaving(old, new)}
     return replace(
         state,
-        cells=cells,
+        cells=HeldSets(cells, segments) if isinstance(state.cells, HeldSets) else cells,
         since=since,
         fresh=frozenset(fresh),
         history=history,
@@ -146,6 +151,17 @@ def _cells_of(cells: Cells | None, before: PartialSet, partial_set: PartialSet) 
     """Return the cells of a set in terms of its successor; if more of a version is needed, it is taken again."""
     lacks = partial_set.is_relation and not set(partial_set.components) <= set(before.components)
     return None if cells is None or lacks else roll_up(cells, before, partial_set)
+
+
+def _segments_of(state: State, before: PartialSet, partial_set: PartialSet, new: Plan) -> HeldSegments | None:
+    """Return the segments of a set in terms of its successor; None if it has none, or its successor keeps none."""
+    held = state.cells.of(before.number) if isinstance(state.cells, HeldSets) else None
+    if held is None or not is_divided(new, partial_set) or not is_even(held, partial_set):
+        return None
+    is_alike = before.components == partial_set.components and before.group_by == partial_set.group_by
+    if is_alike and partial_set.edges.union(before.edges) == partial_set.edges:
+        return held
+    return held.changed(lambda cells: roll_up(cells, before, partial_set))
 
 
 def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:

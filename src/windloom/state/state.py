@@ -14,6 +14,7 @@ from windloom.plan.plan import PartialSet
 from windloom.slicing.edges import EdgeSet
 from windloom.state.cells import Cells
 from windloom.state.frontiers import Inputs, inputs_of, least
+from windloom.state.held import HeldSets
 from windloom.state.positions import Positions
 from windloom.state.tuple_store import TupleStore
 
@@ -129,8 +130,10 @@ class State:
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
         owed = (cells for pending in self.owed.values() for cells in pending.every)
-        cells = (*self.cells.values(), *self.summaries.values(), *owed)
-        return sum(each.nbytes for each in cells) + self.positions.nbytes
+        held = (
+            self.cells.nbytes if isinstance(self.cells, HeldSets) else sum(each.nbytes for each in self.cells.values())
+        )
+        return held + sum(each.nbytes for each in (*self.summaries.values(), *owed)) + self.positions.nbytes
 
     def history_of(self, number: int) -> CellCoverage:
         return self.history.get(number, CellCoverage())

@@ -12,6 +12,7 @@ from windloom.checkpoint.frames import frame_bytes, read_file, read_frame
 from windloom.checkpoint.json_codec import from_json, read_adapted, to_json, write_adapted
 from windloom.checkpoint.logs import RoundLog
 from windloom.checkpoint.records import PlanRecord, StateSnapshot
+from windloom.checkpoint.segment_files import SegmentFiles
 from windloom.checkpoint.shards.notes import ShardNote
 from windloom.checkpoint.shards.pieces import Piece
 from windloom.checkpoint.storage import LocalStorage
@@ -121,13 +122,15 @@ def commit_bytes() -> bytes:
     return frame_bytes("commit", body)
 
 
+NO_FILES = SegmentFiles(LocalStorage(FOLDER))
+
 #: What every file holds, as it is written.
 WRITTEN: Mapping[str, Callable[[], bytes]] = {
     "plan.json": RECORD.to_bytes,
     "plan_of_nothing.json": PlanRecord(0, 0, {}).to_bytes,
     "commit.json": commit_bytes,
     "log.arrow": LOG.to_bytes,
-    "snapshot.state": StateSnapshot(7, 3, STATE).to_bytes,
+    "snapshot.state": lambda: b"".join(StateSnapshot(7, 3, STATE).to_pieces(NO_FILES)),
 }
 
 
@@ -149,7 +152,7 @@ def test_files_are_read_as_they_were() -> None:
         assert from_json(RoundObserved, commit["observed"]) == OBSERVED
         assert read_adapted([commit]) == (ADAPTED, [MEASURED])
     assert RoundLog.from_bytes("log", held["log.arrow"]) == LOG
-    assert StateSnapshot.from_bytes("snapshot", held["snapshot.state"]) == StateSnapshot(7, 3, STATE)
+    assert StateSnapshot.from_bytes("snapshot", held["snapshot.state"], NO_FILES) == StateSnapshot(7, 3, STATE)
 
 
 def test_what_a_round_began_with_is_written_and_read_as_it_was(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ class HadoopStorage:
             finally:
                 stream.close()
 
+    def mapped(self, name: str) -> bytes | None:
+        return self.read(name)
+
     def write(self, name: str, data: bytes) -> None:
         target = self._path(name)
         unfinished = self._path(f"{name.rpartition('/')[0]}/.{name.rpartition('/')[2]}.unfinished".lstrip("/"))
