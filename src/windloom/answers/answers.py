@@ -6,7 +6,7 @@ bounded by the block size and not by the number of answers; whoever consumes the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -160,14 +160,19 @@ class _TreeAnswers:
                 yield from self._answer(groups, queries)
 
     def _estimated_rows(self, chosen: slice, axis: int) -> NDArray[np.float64]:
-        """Return upper bounds of rows: by group over all queries (axis 0), or by query over the groups `chosen`."""
+        """Return upper bounds of rows: by group over all queries (axis 0), or by query over the groups `chosen`.
+
+        A query with the windows of an earlier one adds none.
+        """
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else chosen
         windows = [planned.query.window for planned in self.queries]
         length = np.array([window.extent_ticks or window.range_ticks for window in windows], np.float64)[:, None]
         slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
         whole = self._cohort(slice(0, len(windows)))
-        grows = (whole.windows.every_landmark != NO_LANDMARK)[:, None]
+        places = whole.places[:, None]
+        is_new = places > np.maximum.accumulate(np.concatenate([[[-1]], places[:-1]]))
+        grows = whole.windows.every_landmark[places] != NO_LANDMARK
         totals = []
         step = max(1, (1 << 20) // len(windows))
         for first in range(groups.start, groups.stop, step):
@@ -177,10 +182,10 @@ class _TreeAnswers:
             rows = np.minimum((covered + length) / slide + 1, counts * (length / slide + 1))
             if grows.any():
                 # A group has a row for every end from its first cell on, even if it has fallen silent.
-                begin = np.maximum(starts[np.minimum(edge[:-1], len(starts) - 1)], whole.after[:, None])
-                ends = (whole.until[:, None] - begin) / slide + 1
+                begin = np.maximum(starts[np.minimum(edge[:-1], len(starts) - 1)], whole.after[places])
+                ends = (whole.until[places] - begin) / slide + 1
                 rows = np.where(grows, np.maximum(ends, 0), rows)
-            rows = rows * (counts > 0)
+            rows = rows * (counts > 0) * is_new
             totals.append(rows.sum(axis=axis))
         return np.concatenate(totals)
 
@@ -191,7 +196,9 @@ class _TreeAnswers:
             planned = self.queries[queries]
             intervals = [self.answers.interval(planned_query) for planned_query in planned]
             windows = make_windows(self.partial_set, planned, intervals, self.answers.landmarks, self.answers.since)
-            self.cohorts[key] = replace(windows, shapes=shape_runs(self.plan, self.partial_set, planned))
+            self.cohorts[key] = replace(
+                windows, shapes=shape_runs(self.plan, self.partial_set, planned, windows.places)
+            )
         return self.cohorts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
@@ -204,6 +211,7 @@ class _TreeAnswers:
         list_rows = self.held.list_rows(cohort, groups, lanes)
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
+        made = _Made({})
         for run in cohort.shapes:
             lane_bounds = lanes.bounds[run.first * count : run.last * count + 1]
             rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
@@ -214,8 +222,10 @@ class _TreeAnswers:
                     lanes.window_start[rows],
                     window_end[rows],
                     keys,
-                    {i: rows_of(values, rows) for i, values in combined.items()},
+                    combined,
+                    rows.start,
                     list_rows,
+                    made,
                 )
 
     def _block(
@@ -226,7 +236,9 @@ class _TreeAnswers:
         window_end: NDArray[np.int64],
         keys: list[pa.Array],
         combined: dict[int, WindowValues],
+        first_row: int,
         list_rows: ListRows,
+        made: _Made,
     ) -> Block:
         shape = self.plan.shapes[run.queries[0].shape]
         groups = (len(lane_bounds) - 1) // len(run.queries)
@@ -239,9 +251,15 @@ class _TreeAnswers:
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
-        arrays += [group_column(keys[i], lane_bounds) for i in run.queries[0].group_positions]
+        arrays += [
+            made.once((run.first, run.last, i), partial(group_column, keys[i], lane_bounds))
+            for i in run.queries[0].group_positions
+        ]
         for pieces, (_, kind) in zip(run.columns, shape.columns, strict=True):
-            arrays.append(self._column(run, pieces, arrow_type(kind), bounds, combined, list_rows, refuse))
+            column = partial(
+                self._column, run, pieces, arrow_type(kind), bounds, combined, first_row, list_rows, refuse
+            )
+            arrays.append(made.once((run.first, run.last, kind, pieces), column))
         table = pa.Table.from_arrays(arrays, names=run.names)
         return Block(run.queries[0].shape, run.query_names, bounds, table)
 
@@ -252,6 +270,7 @@ class _TreeAnswers:
         kind: pa.DataType,
         bounds: NDArray[np.int64],
         combined: dict[int, WindowValues],
+        first_row: int,
         list_rows: ListRows,
         refuse: Callable[[RefusedAnswer, int, str], None],
     ) -> pa.Array:
@@ -270,9 +289,22 @@ class _TreeAnswers:
                 arrays.append(list_rows.column(piece.aggregate, listed, technique, queries, refuse_long).cast(kind))
                 continue
             argument = self.partial_set.components[piece.components[0]].type_for(piece.aggregate)
-            parts = [rows_of(combined[i], rows) for i in piece.components]
+            own_rows = slice(first_row + rows.start, first_row + rows.stop)
+            parts = [rows_of(combined[i], own_rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Columns that are made already; queries that share windows may share them, too."""
+
+    columns: dict[Hashable, pa.Array]
+
+    def once(self, key: Hashable, make: Callable[[], pa.Array]) -> pa.Array:
+        if key not in self.columns:
+            self.columns[key] = make()
+        return self.columns[key]
 
 
 def rows_of(combined: WindowValues, rows: slice) -> WindowValues:
@@ -284,7 +316,7 @@ def rows_of(combined: WindowValues, rows: slice) -> WindowValues:
 def _cut_by_size(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
     """Yield consecutive stretches whose sizes add up to at most `limit`; a larger one stands alone."""
     first, total = 0, 0.0
-    for i, size in enumerate(sizes):
+    for i, size in enumerate(sizes.tolist()):
         if i > first and total + size > limit:
             yield slice(first, i)
             first, total = i, 0.0

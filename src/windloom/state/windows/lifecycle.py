@@ -226,7 +226,7 @@ class BatchPiece:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRun:
-    """Queries `first : last` of a cohort, which have one shape and the same grouping columns."""
+    """Queries that have one shape, the same grouping columns, and the windows `first : last` of a cohort, in order."""
 
     first: int
     last: int
@@ -240,14 +240,16 @@ class ShapeRun:
 class QueryBatch:
     """Consecutive queries of a tree that are answered together, and the arrays that all their blocks share.
 
-    `wanted` holds, by component, the queries that need it. By query, windows end in `(after, until]`. `since` is the
-    first start of windows, for kinds of windows whose ends do not determine it.
+    Queries with the same windows share them: arrays have an entry for each of the different windows, as if that was a
+    query, and `places` has the entry of each query. `wanted` holds, by component, the entries that need it. Windows end
+    in `(after, until]`. `since` is their first start, for kinds of windows whose ends do not determine it.
     """
 
     windows: WindowArrays
     after: Ints
     until: Ints
     since: Ints
+    places: Ints
     wanted: Mapping[int, Ints]
     shapes: tuple[ShapeRun, ...] = ()
 
@@ -260,36 +262,33 @@ def make_windows(
     since: Mapping[str, int],
 ) -> QueryBatch:
     """Return some queries as a batch without shapes; `intervals` are `(after, until]` for the ends of each."""
-    windows = [planned.query.window for planned in queries]
-    arrays = WindowArrays(
-        np.array([window.range_ticks for window in windows], np.int64),
-        np.array([window.slide_ticks for window in windows], np.int64),
-        np.array([window.offset_ticks for window in windows], np.int64),
-        np.array(
-            [landmarks[query.name].start if query.name in landmarks else NO_LANDMARK for query in queries], np.int64
-        ),
-        np.array([window.restart_ticks or 0 for window in windows], np.int64),
-    )
-    after = [after for after, _ in intervals]
-    until = [
-        min(until, landmarks[planned.name].until) if planned.name in landmarks else until
-        for planned, (_, until) in zip(queries, intervals, strict=True)
-    ]
-    needs = [set(planned.query.components) for planned in queries]
-    wanted = {}
-    for index, component in enumerate(partial_set.components):
-        indexes = [i for i, need in enumerate(needs) if component.component in need]
-        if indexes:
-            wanted[index] = np.array(indexes, np.int64)
-    first_starts = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
-    return QueryBatch(arrays, np.array(after, np.int64), np.array(until, np.int64), first_starts, wanted)
+    rows = []
+    for planned, (after, until) in zip(queries, intervals, strict=True):
+        window, landmark = planned.query.window, landmarks.get(planned.name)
+        start, until = (NO_LANDMARK, until) if landmark is None else (landmark.start, min(until, landmark.until))
+        lengths = window.range_ticks, window.slide_ticks, window.offset_ticks, start, window.restart_ticks or 0
+        rows.append((*lengths, after, until, since.get(planned.name, TICK_MIN)))
+    different = {row: place for place, row in enumerate(dict.fromkeys(rows))}
+    places = np.array([different[row] for row in rows], np.int64)
+    *arrays, after_each, until_each, since_each = np.array(list(different), np.int64).T.copy()
+    wanted: dict[int, set[int]] = {}
+    position = {component.component: index for index, component in enumerate(partial_set.components)}
+    for planned, place in zip(queries, places.tolist(), strict=True):
+        for component in planned.query.components:
+            wanted.setdefault(position[component], set()).add(place)
+    by_component = {index: np.array(sorted(wanted[index]), np.int64) for index in sorted(wanted)}
+    return QueryBatch(WindowArrays(*arrays), after_each, until_each, since_each, places, by_component)
 
 
-def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapeRun, ...]:
-    """Return the stretches of queries that have one shape and the same grouping columns."""
+def shape_runs(
+    plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...], places: Ints
+) -> tuple[ShapeRun, ...]:
+    """Return the stretches of queries that have one shape, the same grouping columns, and neighbouring windows."""
     position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
     runs = []
-    for first, last in _equal_stretches([(planned.shape, planned.group_positions) for planned in queries]):
+    ahead = (places - np.arange(len(places))).tolist()
+    kinds = [(planned.shape, planned.group_positions, by) for planned, by in zip(queries, ahead, strict=True)]
+    for first, last in _equal_stretches(kinds):
         mine = queries[first:last]
         shape = plan.shapes[mine[0].shape]
         columns = []
@@ -298,11 +297,13 @@ def shape_runs(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery,
             aggregates = [planned.query.aggregates[planned.columns[column]] for planned in mine]
             pieces = []
             for begin, end in _equal_stretches(aggregates):
-                places = tuple(position[component] for component in aggregates[begin].components)
-                pieces.append(BatchPiece(begin, end, aggregates[begin], places))
+                components = tuple(position[component] for component in aggregates[begin].components)
+                pieces.append(BatchPiece(begin, end, aggregates[begin], components))
             columns.append(tuple(pieces))
         names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
-        runs.append(ShapeRun(first, last, mine, tuple(planned.name for planned in mine), names, tuple(columns)))
+        query_names = tuple(planned.name for planned in mine)
+        place = int(places[first])
+        runs.append(ShapeRun(place, place + last - first, mine, query_names, names, tuple(columns)))
     return tuple(runs)
 
 
