@@ -30,7 +30,7 @@ def main() -> int:
         "--clock",
         choices=("wall", "processor"),
         default="wall",
-        help="of the rounds of streams; on a loaded machine: processor",
+        help="of runs and of the rounds of streams; on a loaded machine: processor, which leaves out rivals' processes",
     )
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

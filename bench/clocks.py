@@ -1,4 +1,4 @@
-"""Clocks for the seconds of rounds: the wall's, or the processor's, which other work on the machine hardly changes.
+"""Clocks for seconds of runs and rounds: the wall's, or the processor's, which other work hardly changes.
 
 A round that others hold up takes longer by the wall, and as much of the processor as ever. A loom that measures its
 rounds by the processor learns from that, and chooses and predicts by it; so figures of a loaded machine can be
@@ -21,7 +21,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @contextmanager
 def rounds_by(clock: str) -> Iterator[None]:
-    """While the block runs, rounds measure what they take by this clock."""
+    """While the block runs, `bench.measure.seconds` and rounds measure what they take by this clock."""
     if clock == "wall":
         yield
         return
@@ -30,6 +30,7 @@ def rounds_by(clock: str) -> Iterator[None]:
     with (
         patch.dict(defaults, {"clock": now}),
         patch("windloom.engine.replanning.perf_counter", now),
+        patch("bench.measure.now", now),
         patch(f"{__name__}.of_thread", time.thread_time),
     ):
         yield

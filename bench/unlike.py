@@ -5,14 +5,18 @@ Answers count once all of them are there as Arrow, HAVING and expressions over a
 
 from __future__ import annotations
 
+import os
 import statistics
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from bench.bids import EVENTS, UnlikeQuery, stored_bids, unlike_loom, unlike_queries
+from bench.clocks import processor_clock
 from bench.measure import Outcome, in_fresh_process, paired, peak_resident_bytes, seconds
 from bench.peers import DuckDBProcess, check_rows, check_values, spark_frame
 from bench.sessions import session
@@ -95,7 +99,7 @@ def thousand(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outco
         found = paired(lambda: row_counts(many), lambda: row_counts(few), repeats, warm=1)
     note = f"{found['base_seconds']:.2f} s and {rows[1]:,} rows against {found['our_seconds']:.2f} s and {rows[0]:,}"
     name = f"plain {10 * queries:,} / plain {queries}"
-    return Outcome(name, float(str(found["ratio"])), "ratio", 6, "<=", note, {**found, "rows": rows})
+    return Outcome(name, float(str(found["ratio"])), "ratio", 3, "<=", note, {**found, "rows": rows})
 
 
 def first_run(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outcome:
@@ -121,18 +125,70 @@ def first_and_warm(folder: Path, queries: int, repeats: int) -> tuple[float, flo
     return first, statistics.median(warm[1:]), registering
 
 
-def many_events(repeats: int, *, queries: int = 100, events: int = MANY_EVENTS) -> Outcome:
+def many_events(repeats: int, *, queries: int = 100, events: int = MANY_EVENTS, mixed: bool = False) -> Outcome:
     """Eight times the events; those of the shorter stream are the first of the longer.
 
     The first two runs of so many events obtain most of their memory from the system, and are not counted.
     """
-    asked, spark = unlike_queries(queries, mixed=False), session()
+    asked, spark = unlike_queries(queries, mixed), session()
     with stored_bids(events // 8) as short, stored_bids(events) as long:
         few, many = (unlike_loom(spark, folder, asked) for folder in (short, long))
         found = paired(lambda: row_counts(many), lambda: row_counts(few), max(2, repeats // 2))
     note = f"{found['base_seconds']:.2f} s against {found['our_seconds']:.2f} s"
-    name = f"plain {queries}, {events:,} events / {events // 8:,}"
+    name = f"{_kind(mixed)} {queries}, {events:,} events / {events // 8:,}"
     return Outcome(name, float(str(found["ratio"])), "ratio", 8.5, "<=", note, found)
+
+
+def many_mixed_events(repeats: int, *, events: int = MANY_EVENTS) -> Outcome:
+    return many_events(repeats, events=events, mixed=True)
+
+
+def against_reading(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outcome:
+    """All answers, against Arrow's reading of the columns that the queries use: no run can take less."""
+    with stored_bids(events) as folder:
+        loom = unlike_loom(session(), folder, unlike_queries(queries, mixed=False))
+        found = paired(lambda: row_counts(loom), lambda: pq.read_table(folder), repeats)
+    note = f"{found['base_seconds']:.2f} s against {found['our_seconds']:.3f} s"
+    return Outcome(f"plain {queries} / reading", float(str(found["ratio"])), "ratio", 7, "<=", note, found)
+
+
+def idle_share(repeats: int, *, queries: int = 100, events: int = EVENTS, mixed: bool = False) -> Outcome:
+    """How much of the cores is idle during a run; on a machine with other work, what others use counts as idle."""
+    cores, worked = os.cpu_count() or 1, processor_clock()
+    with stored_bids(events) as folder:
+        loom, shares = unlike_loom(session(), folder, unlike_queries(queries, mixed)), []
+        for _ in range(2 + max(2, repeats)):
+            begun, before = time.perf_counter(), worked()
+            row_counts(loom)
+            shares.append(1 - (worked() - before) / (time.perf_counter() - begun) / cores)
+    note = f"{cores} cores; {min(shares[2:]):.0%} to {max(shares[2:]):.0%}; other work on the machine counts as idle"
+    name = f"{_kind(mixed)} {queries}, {events:,} events: idle"
+    return Outcome(name, 100 * statistics.median(shares[2:]), "%", 15, "<=", note, {"shares": shares})
+
+
+def idle_share_mixed(repeats: int, *, events: int = MANY_EVENTS) -> Outcome:
+    return idle_share(repeats // 2, events=events, mixed=True)
+
+
+def planning_share(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outcome:
+    """Processor time of planning in the first run of a loom, in a process that has run others."""
+    worked, asked, found = processor_clock(), unlike_queries(queries, mixed=False), []
+    with stored_bids(events) as folder:
+        for _ in range(2 + repeats):
+            loom, before = unlike_loom(session(), folder, asked), worked()
+            results = loom.run()
+            for name in results:
+                results.arrow(name)
+            found.append((results.measured.processor["plan"], worked() - before))
+            del results
+    share = statistics.median(planned / whole for planned, whole in found[2:])
+    planned, whole = (statistics.median(column) for column in zip(*found[2:], strict=True))
+    note = f"{1000 * planned:.0f} ms of {whole:.2f} s, of the processor"
+    return Outcome(f"plain {queries}: planning / run", 100 * share, "%", 8, "<=", note, {"runs": found})
+
+
+def planning_share_of_thousand(repeats: int, *, events: int = EVENTS) -> Outcome:
+    return planning_share(repeats, queries=1_000, events=events)
 
 
 def many_events_memory(repeats: int, *, queries: int = 100, events: int = MANY_EVENTS) -> Outcome:
@@ -177,6 +233,12 @@ UNLIKE_WORKLOADS = {
     "unlike_1000": thousand,
     "unlike_first": first_run,
     "unlike_8m": many_events,
+    "unlike_8m_mixed": many_mixed_events,
+    "unlike_reading": against_reading,
+    "unlike_idle": idle_share,
+    "unlike_idle_8m_mixed": idle_share_mixed,
+    "unlike_planning": planning_share,
+    "unlike_planning_1000": planning_share_of_thousand,
     "unlike_8m_memory": many_events_memory,
     **UNLIKE_STREAMS,
     "unlike_alike": alike,
