@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import random
 import signal
@@ -93,6 +94,18 @@ def written(spark: SparkSession, folder: Path, query: str, loom: Loom, name: str
     return frame.where(frame["query"] == query).select(*columns).toArrow()
 
 
+def assert_workers_spare_the_collector(spark: SparkSession) -> None:
+    """What a worker keeps from task to task (modules, kernels, plans) is not looked at after each of them."""
+
+    def spared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([gc.get_freeze_count()] * batch.num_rows)], ["id"])
+
+    # Spark takes the worker that has waited longest, so several tasks find one that has run the operator.
+    found = spark.range(0, 16, 1, 16).mapInArrow(spared, "id bigint").toArrow()
+    assert max(found["id"].to_pylist()) > 10_000
+
+
 def test_the_answers_of_a_batch_are_those_of_a_run_query_by_query_and_all_in_one_frame(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -102,6 +115,7 @@ def test_the_answers_of_a_batch_are_those_of_a_run_query_by_query_and_all_in_one
     loom.query("by_price", "SELECT a.volume % 3 AS rest, count(*) AS n FROM trades [TUMBLE 60 s] a"
                " JOIN trades [TUMBLE 60 s] b ON a.symbol = b.symbol GROUP BY a.volume % 3")  # fmt: skip
     together = loom.answers(intake="spark").toArrow()
+    assert_workers_spare_the_collector(spark)
     assert together.column_names[:3] == ["query", "window_start", "window_end"]
     loom.query("shouted", "SELECT symbol, upper(first(symbol)) AS s FROM trades [TUMBLE 60 s] GROUP BY symbol")
     with pytest.raises(WindloomError, match="cannot be in one frame with others"):

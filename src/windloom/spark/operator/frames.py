@@ -10,6 +10,7 @@ plan as bytes and no frame, so the same code runs in classic and in Connect sess
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -172,6 +173,24 @@ def loaded(blob: bytes) -> OperatorPlan:
     return OperatorPlan(pickle.loads(blob), blob)
 
 
+#: How many tasks of an operator this worker process has run.
+_tasks_run = 0
+
+
+def _settle() -> None:
+    """Spare the collector of garbage what lives as long as this worker: modules, kernels, plans.
+
+    Spark collects after each task, which takes longer than many a task if it looks at all of that. What came later is
+    spared from the second, the fourth, the eighth task on, and garbage among it is collected then.
+    """
+    global _tasks_run
+    _tasks_run += 1
+    if _tasks_run & (_tasks_run - 1) == 0:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+
+
 def scan_of(plan: Plan, number: int) -> WovenScan:
     scan = plan.scans[number]
     assert isinstance(scan, WovenScan), "the scans of an operator are woven"
@@ -255,6 +274,7 @@ def _part_rows(parts: Iterable[tuple[int, bytes]], buckets: int) -> _Batches:
     for bucket, blob in parts:
         columns = [pa.array([keys[bucket]], pa.int32()), pa.array([blob], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, ["bucket", "part"])
+    _settle()
 
 
 def _is_first(key: int) -> bool:
@@ -272,6 +292,7 @@ def _step_task(blob: bytes) -> Callable[..., Any]:
         made = step_bucket(planned, MemoryStore(), part, at_the_end(planned.plan), is_first=is_first)
         for row in _block_rows(made, is_first=is_first):
             yield pa.RecordBatch.from_pylist([row], schema=_BLOCK_SCHEMA)
+        _settle()
 
     # Spark chooses the iterator form of the function by its type hints, which it does not understand as strings.
     answer.__annotations__ = {
@@ -329,7 +350,7 @@ class BucketProcessor(StatefulProcessor):
             yield Row(**row)
 
     def close(self) -> None:
-        """Nothing is open."""
+        _settle()
 
 
 def _block_rows(made: BucketRound, *, is_first: bool) -> Iterator[dict[str, Any]]:
@@ -387,6 +408,7 @@ def _rows_task(name: str, shape: Shape) -> Callable[[_Batches], _Batches]:
                 if query == name:
                     first, last = int(block.bounds[index]), int(block.bounds[index + 1])
                     yield from block.table.slice(first, last - first).cast(schema).to_batches(BATCH_ROWS)
+        _settle()
 
     return rows
 
@@ -414,5 +436,6 @@ def _all_rows_task(blob: bytes, schema: pa.Schema) -> Callable[[_Batches], _Batc
                 for field in schema
             ]
             yield from pa.Table.from_arrays(columns, schema=schema).to_batches(BATCH_ROWS)
+        _settle()
 
     return rows
