@@ -105,6 +105,7 @@ def test_names_that_mean_something_else_and_unusual_times_are_read(spark: SparkS
         "alone": odd.groupBy(minute).agg(F.max("ts")).select("window"),
         "never": odd.groupBy(window(F.lit(None).cast("timestamp"), "1 minute")).count(),
         "time": odd.groupBy(minute).count().select(F.window_time("window").alias("at"), "count"),
+        "placed": odd.repartition(3, "`p.q`").hint("broadcast").groupBy(minute).count().coalesce(1),
         "constant": odd.groupBy(minute, F.lit("x").alias("c")).agg(F.count(F.lit(1)), F.sum(F.lit(2.5))),
     }
     loom = Loom(spark)
@@ -118,13 +119,42 @@ def test_names_that_mean_something_else_and_unusual_times_are_read(spark: SparkS
             assert (verified := loom.verify(name, results)), verified
 
 
-def test_the_operator_gives_a_frame_in_the_place_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
-    frame = bids.groupBy(window("ts", "10 minutes").alias("w")).agg(F.max("fee"), F.max("fee"), F.avg("price"))
+def test_the_operator_gives_a_frame_in_the_place_of_the_dataframe(
+    spark: SparkSession, bids: DataFrame, live: DataFrame
+) -> None:
+    """With its schema to the last detail: what can be NULL, in lists and windows too, and two columns of one name."""
+    jobs = batch_jobs()
+    frames = {name: jobs[name](bids) for name in ("job_03", "job_08", "job_12", "job_16", "job_18", "job_40")}
+    frames["twice"] = bids.groupBy(window("ts", "10 minutes").alias("w")).agg(
+        F.max("fee"), F.max("fee"), F.avg("price")
+    )
+    frames["lists"] = bids.groupBy(window("ts", "10 minutes")).agg(F.collect_set("amount"), F.count("*") + 1)
     loom = Loom(spark)
-    loom.query("q", frame)
-    answers = loom.answers("q")
-    assert answers.dtypes == frame.dtypes
-    assert (verified := verify_frame("q", frame, answers.toArrow())), verified
+    for name, frame in frames.items():
+        loom.query(name, frame)
+    for name, frame in frames.items():
+        assert loom.answers(name).schema == frame.schema, name
+    for name in ("job_18", "twice"):
+        assert (verified := verify_frame(name, frames[name], loom.answers(name).toArrow())), verified
+    assert loom.answers("job_18").collect() == frames["job_18"].collect()  # which is ordered
+    streaming = Loom(spark)
+    for name, job in streaming_jobs().items():
+        streaming.query(name, frame := job(live))
+        if name == "live_07":
+            continue
+        answers = streaming.answers(name)
+        assert answers.isStreaming
+        assert _without_delays(answers) == _without_delays(frame), name
+    with pytest.raises(WindloomError, match="'live_07' cannot run as a Spark operator yet"):
+        streaming.answers("live_07")  # which has sessions
+
+
+def _without_delays(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """The fields of a frame without the delay that Spark notes at windows: the watermark is not that of the answers."""
+    return [
+        (each.name, each.dataType, each.nullable, {key for key in each.metadata if key != "spark.watermarkDelayMs"})
+        for each in frame.schema.fields
+    ]
 
 
 def test_rows_come_in_the_order_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
@@ -272,6 +302,11 @@ def test_streams_of_two_delays_are_two(spark: SparkSession, live: DataFrame) -> 
     delays = {name: stream.delay_ticks for name, stream in loom.streams.items()}
     assert delays == {"bids": 10_000_000, "bids_2": 60_000_000}
     assert [query.streams[0] for query in loom.queries.values()] == ["bids", "bids_2", "bids", "bids"]
+    loom.query("e", live.withWatermark("ts", "1 month").groupBy(minute).count())  # which Spark takes for 31 days
+    assert loom.streams["bids_3"].delay_ticks == 31 * 86_400_000_000
+    with pytest.raises(WindloomError, match="months have no fixed length"):
+        loom.query("f", live.withWatermark("ts", "10 seconds").groupBy(F.session_window("ts", "1 month")).count())
+    assert list(loom.streams) == ["bids", "bids_2", "bids_3"]
 
 
 def test_what_only_spark_can_evaluate_below_the_window_is_left_to_spark(spark: SparkSession, bids: DataFrame) -> None:
@@ -329,6 +364,47 @@ REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], tuple[str, ...]]] = {
         lambda b: b.groupBy(window("ts", "1 minute")).agg(F.expr("kll_sketch_agg_bigint(auction)")),
         ("kll_sketch_agg_bigint()",),
     ),
+    "a function of pandas over groups": (
+        lambda b: b.groupBy(window("ts", "1 minute")).applyInPandas(lambda rows: rows.head(1), b.schema),
+        ("'FlatMapGroupsInPandas' cannot stand above a window", "groupBy(window("),
+    ),
+    "a pivot": (
+        lambda b: b.groupBy(window("ts", "1 minute")).pivot("is_open", [True, False]).sum("amount"),
+        ("an aggregation over the answers of a window",),
+    ),
+    "rows of pandas above": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().mapInPandas(lambda rows: rows, "count bigint"),
+        ("'MapInPandas' cannot stand above a window",),
+    ),
+    "distinct answers": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().select("count").distinct(),
+        ("results[name].distinct",),
+    ),
+    "a sample": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().sample(0.5, 3),
+        ("'Sample' cannot stand above a window",),
+    ),
+    "exploded answers": (
+        lambda b: b.groupBy(window("ts", "1 minute")).agg(F.collect_set("amount").alias("a")).select(F.explode("a")),
+        ("'Generate' cannot stand above a window",),
+    ),
+    "windows that are joined before they are grouped by": (
+        lambda b: (
+            b.select(window("ts", "1 minute").alias("w"), "auction")
+            .join(b.select(window("ts", "1 minute").alias("w"), "bidder"), "w")
+            .groupBy("w")
+            .count()
+        ),
+        ("'Join' cannot stand between a window and its aggregation", "[TUMBLE 1 hour]"),
+    ),
+    "windows that are made distinct": (
+        lambda b: b.select(window("ts", "1 minute").alias("w"), "bidder").distinct().groupBy("w").count(),
+        ("between a window and its aggregation", "count_distinct"),
+    ),
+    "two windows": (
+        lambda b: b.withColumn("w", window("ts", "1 minute")).groupBy("w", window("ts", "1 hour").alias("v")).count(),
+        ("two windows",),
+    ),
     "chance": (
         lambda b: b.groupBy(window("ts", "1 minute")).agg(F.sum("amount") * F.rand(3)),
         ("another value every time",),
@@ -353,6 +429,54 @@ def test_a_refused_dataframe_names_the_node_and_what_works_and_leaves_nothing(
     assert refused.value.hint
     assert not loom.queries
     assert not loom.streams
+
+
+@pytest.mark.parametrize("given", ["grouped", "writer", "column", "name"])
+def test_what_is_no_dataframe_is_refused_with_what_to_give(spark: SparkSession, bids: DataFrame, given: str) -> None:
+    grouped = bids.groupBy(window("ts", "1 minute"))
+    things = {"grouped": grouped, "writer": grouped.count().write, "column": window("ts", "1 minute"), "name": None}
+    loom = Loom(spark)
+    with pytest.raises(WindloomError, match=r"give SELECT … as text, or a DataFrame: df.groupBy\(window"):
+        loom.query("q", things[given])  # type: ignore[arg-type]
+    assert not loom.queries
+    assert not loom.streams
+
+
+def test_what_is_refused_leaves_the_streams_and_queries_that_there_are(spark: SparkSession, bids: DataFrame) -> None:
+    loom = Loom(spark)
+    frame = bids.groupBy(window("ts", "1 minute"), "auction").count()
+    loom.query("q", frame)
+    other = bids.limit(9).groupBy(window("ts", "1 minute"))
+    for refused in (frame.limit(2), other.agg(F.expr("kll_sketch_agg_bigint(auction)")), other.count()):
+        with pytest.raises(WindloomError):
+            loom.query("q", refused)
+    assert list(loom.queries) == ["q"]
+    assert list(loom.streams) == ["bids"]
+    assert loom.verify("q")
+
+
+def test_a_dataframe_that_is_streaming_elsewhere_is_answered_as_well(
+    spark: SparkSession, bids: DataFrame, live: DataFrame, tmp_path: Path
+) -> None:
+    """A streaming DataFrame is a plan: every query that is started from it reads the source by itself."""
+    frame = live.withWatermark("ts", "10 seconds").groupBy(window("ts", "10 minutes")).count()
+    elsewhere = frame.writeStream.format("memory").queryName("elsewhere").outputMode("complete").start()
+    try:
+        loom = Loom(spark)
+        loom.query("q", frame)
+        handle = loom.start("memory", trigger={"availableNow": True}, finish=True)
+        handle.await_termination()
+        assert verify_frame("q", bids.groupBy(window("ts", "10 minutes")).count(), handle.arrow("q"))
+        assert elsewhere.isActive
+    finally:
+        elsewhere.stop()
+
+
+def test_a_query_that_replaces_a_dataframe_has_its_own_columns(spark: SparkSession, bids: DataFrame) -> None:
+    loom = Loom(spark)
+    loom.query("q", bids.groupBy(window("ts", "10 minutes")).count())
+    loom.query("q", "SELECT auction, max(fee) AS top FROM bids [TUMBLE 1 hour] GROUP BY auction", replace=True)
+    assert loom.run()["q"].columns == ["window_start", "window_end", "auction", "top"]
 
 
 def test_an_error_names_the_line_that_wrote_what_is_refused(spark: SparkSession, bids: DataFrame) -> None:

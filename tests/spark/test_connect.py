@@ -26,7 +26,13 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[
     paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "support.connect_program", str(tmp_path_factory.mktemp("connect"))],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "SPARK_LOCAL_IP": "127.0.0.1"},
+        # As Spark's own tests do, the server takes any free port: another program may have the usual one.
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_TESTING": "1",
+        },
         capture_output=True,
         text=True,
         timeout=300,
@@ -43,11 +49,26 @@ def test_sixty_dataframes_of_a_remote_session_are_answered_with_their_own_schema
     assert [each for each in jobs if not (each["schema"] and each["rows"])] == []
 
 
-def test_streaming_dataframes_of_a_remote_session_are_read_and_share_a_stream(told: list[dict[str, Any]]) -> None:
+def test_the_texts_of_spark_sql_in_a_remote_session_are_answered_with_their_schemas_and_rows(
+    told: list[dict[str, Any]],
+) -> None:
+    texts = [each for each in told if "text" in each and "live" not in each]
+    assert len(texts) >= 60
+    assert [each for each in texts if not (each["schema"] and each["rows"])] == []
+    assert {each["streams"] for each in texts} == {1}
+
+
+def test_streaming_dataframes_of_a_remote_session_share_a_stream_and_are_answered_by_the_operator(
+    told: list[dict[str, Any]],
+) -> None:
     live = [each for each in told if "live" in each]
     assert len(live) == 20
     assert {each["streams"] for each in live} == {1}
     assert all("GROUP BY" in each["text"] for each in live)
+    assert [each for each in live if not each["schema"]] == []
+    answered = [each for each in told if "answered" in each]
+    assert len(answered) == 3
+    assert [each for each in answered if not (each["rows"] and each["count"])] == []
 
 
 def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str, Any]]) -> None:
@@ -55,6 +76,10 @@ def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str,
     assert "a stream needs a classic Spark session" in refused["stream"]
     assert "placement='executors' needs a classic Spark session" in refused["executors"]
     assert "the DataFrame has no window" in refused["no window"]
-    assert "a remote session does not tell what spark.sql() reads" in refused["sql"]
+    assert "the query has no FROM" in refused["no table"]
+    for what in ("frames", "arguments", "above a text"):
+        assert "spark.sql() cannot be read in a remote session" in refused[what]
+    assert "give the text itself" in refused["above a text"]
+    assert "cannot run as a Spark operator yet" in refused["sessions"]
     assert "'Limit' cannot stand above a window" in refused["limit"]
     assert "cannot be read" in refused["udf"]

@@ -10,9 +10,9 @@ from windloom.plan.obstacles import obstacle, obstacle_beside_others
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.api import DataFrame, SparkSession, StructType
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.operator.frames import answers_frame, every_query, one_query, packed
+from windloom.spark.operator.frames import answers_frame, every_query, one_query, packed, with_schema
 from windloom.spark.operator.sources import check_state, default_buckets, tuple_source
 
 
@@ -24,8 +24,12 @@ def answers_of(
     *,
     intake: str,
     buckets: int | None,
+    schema: StructType | None = None,
 ) -> DataFrame:
-    """Return the answers of one query, or of all queries of the plan, as a frame of the operator."""
+    """Return the answers of one query, or of all queries of the plan, as a frame of the operator.
+
+    `schema` is that of the DataFrame that the query was given as.
+    """
     is_stream = _is_stream(frames)
     for each in plan.queries:
         why = obstacle(plan, each, is_stream=is_stream)
@@ -54,7 +58,8 @@ def answers_of(
         if sharding_of(plan).divided:
             count = 1  # the rows of a group come from several keys, and meet only in one bucket
         select: Callable[..., DataFrame] = every_query(planned.plan) if query is None else one_query(query)
-        return answers_frame(planned, sources, count, select)
+        answers = answers_frame(planned, sources, count, select)
+        return answers if schema is None else with_schema(answers, schema)
 
 
 def _is_stream(frames: Mapping[str, DataFrame]) -> bool:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from windloom.model.stream import Stream
 from windloom.spark.api import DataFrame
-from windloom.spark.plans.written import WrittenQuery, unique_names
+from windloom.spark.plans.written import WrittenQuery, WrittenText, unique_names
 
 #: The name of a time that is computed from other columns.
 _TIME = "event_time"
@@ -38,7 +38,11 @@ class LeafStreams:
     _leaves: dict[str, DataFrame] = field(default_factory=dict)  # what these read, without that time
 
     def stream_of(
-        self, written: WrittenQuery, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], taken: list[str]
+        self,
+        written: WrittenQuery | WrittenText,
+        streams: Mapping[str, Stream],
+        frames: Mapping[str, DataFrame],
+        taken: list[str],
     ) -> BroughtStream:
         """Return the stream that a query reads: a registered one over the same leaf, or a new one."""
         delay = None if written.delay_ticks is None else timedelta(microseconds=written.delay_ticks)
@@ -65,7 +69,7 @@ class LeafStreams:
         self._times.pop(name, None)
         self._leaves.pop(name, None)
 
-    def remember(self, brought: BroughtStream, written: WrittenQuery) -> None:
+    def remember(self, brought: BroughtStream, written: WrittenQuery | WrittenText) -> None:
         """Keep what a new stream reads, if its time is computed."""
         if written.window.column is None:
             self._times[brought.name] = written.window.time

@@ -471,8 +471,8 @@ class Loom:
         """Return the answers of a query as a DataFrame, computed by one Spark operator; streaming if its streams are.
 
         It is an ordinary DataFrame: write it with `writeStream`, join it with other tables, on any cluster and to any
-        sink. Its columns are `window_start`, `window_end`, the grouping columns and the aggregates. State lies in
-        Spark's own state store, and windows close in the micro-batch that brings the data.
+        sink. Its columns are those of `results[query]`; of a query that was given as a DataFrame, exactly its schema.
+        State lies in Spark's own state store, and windows close in the micro-batch that brings the data.
 
         Without `query`, the answers of all queries are in one frame, with the column `query` before the others; a
         column is NULL in rows of queries that do not have it. Only queries that are asked for together share work.
@@ -490,9 +490,8 @@ class Loom:
         queries = self.queries.values() if query is None else [self.queries[query]]
         plan = make_plan(self._registry.sources, queries, self._registry.types(), options, PlanningFacts())
         frames = self._registry.data_of(plan)
-        found = answers_of(self.spark, plan, frames, query, intake=intake, buckets=buckets)
-        asked = None if query is None else self._registry.asked.get(query)
-        return found if asked is None else found.toDF(*asked.columns)
+        schema = None if query is None else self._registry.schemas.get(query)
+        return answers_of(self.spark, plan, frames, query, intake=intake, buckets=buckets, schema=schema)
 
     def start(
         self,

@@ -60,7 +60,7 @@ class Registry:
         self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
         self._enriched: dict[str, EnrichedStream] = {}  # the enriched streams that some query reads
         self._leaves = LeafStreams()
-        self.asked: dict[str, DataFrame] = {}  # the DataFrames that queries were given as
+        self._asked: dict[str, tuple[str, DataFrame]] = {}  # queries that were given as DataFrames, with their texts
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -216,8 +216,17 @@ class Registry:
             raise
         if brought.frame is not None:
             self._leaves.remember(brought, written)
-        self.asked[name] = frame
+        self._asked[name] = query.text, frame
         return query
+
+    @property
+    def asked(self) -> dict[str, DataFrame]:
+        """The DataFrames that queries were given as, unless they have been replaced since."""
+        return {
+            name: frame
+            for name, (text, frame) in self._asked.items()
+            if name in self.queries and self.queries[name].text == text
+        }
 
     @property
     def schemas(self) -> dict[str, StructType]:
@@ -228,7 +237,7 @@ class Registry:
         """Remove the query, stream, relation or aggregate of this name; of a query, only the query, if it has both."""
         if name in self.queries:
             del self.queries[name]
-            self.asked.pop(name, None)
+            self._asked.pop(name, None)
             return
         if name in self.sources:
             readers = [query.name for query in self.queries.values() if name in (*query.streams, *query.relations)]

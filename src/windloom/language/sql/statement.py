@@ -17,7 +17,7 @@ from windloom.language.sql.names import Names
 from windloom.language.sql.syntax import span_of
 from windloom.language.sql.table_functions import CalledWindow
 from windloom.language.sql.terms import Term
-from windloom.language.sql.tokens import SourceText, Span
+from windloom.language.sql.tokens import SourceText, Span, tokenize
 from windloom.language.sql.window_calls import FLINK_INSTANT, is_window_call, last_instant, named, with_spark_windows
 from windloom.model import EnrichedStream, Relation, Stream, UserDefined, Window, WindowedStream
 from windloom.model.windows import WINDOW_FUNCTIONS
@@ -217,3 +217,32 @@ def take_apart(
         qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
         names = Names(streams_of_sides[0], qualifiers, frozenset(aliases), own)
     return Statement(source, clause, tree, names, tuple(items), aliases, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """What a text for Spark reads: a table, of which it calls window() on a column; and the text around the table."""
+
+    table: str
+    time: str
+    before: str
+    after: str
+    has_alias: bool
+
+
+def table_read(source: SourceText) -> TableRead:
+    """Return what a text reads whose table is not registered yet."""
+    tokens = tokenize(source)
+    clause, tree = parse_query_tree(tokens, source, ())
+    at, first = Span.of(tokens[:1]), clause.first
+    if len(clause.sources) > 1:
+        raise source.error("the text reads several tables", first.stream, "give it as text, and each table a name")
+    times = {
+        call.expressions[0].name
+        for call in tree.find_all(exp.Anonymous)
+        if is_window_call(call) and call.expressions and isinstance(call.expressions[0], exp.Column)
+    }
+    if len(times) != 1:
+        raise source.error("the text has no window over a column", at, "GROUP BY window(ts, '1 hour', '10 minutes')")
+    start, end = first.stream.start, first.stream.end + 1
+    return TableRead(first.stream.text, times.pop(), source.text[:start], source.text[end:], first.alias is not None)

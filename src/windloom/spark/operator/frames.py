@@ -24,6 +24,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import StructField, StructType
 
 from windloom.answers.blocks import Block
 from windloom.answers.finish import answer_rows, output_kinds
@@ -47,6 +48,9 @@ STATE = "segments"
 BLOCK_TUPLES = 1 << 20
 #: Rows in the batches of Arrow that leave the operator.
 BATCH_ROWS = 1 << 17
+
+#: Under this key, the metadata of a column have the delay of its watermark.
+_DELAY = "spark.watermarkDelayMs"
 
 _PARTS = "bucket int, part binary"
 _BLOCKS = (
@@ -114,6 +118,23 @@ def one_query(name: str) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
         return presented_frame(finish(blocks.mapInArrow(_rows_task(name, shape), ddl_of(shape)), shape), query)
 
     return select
+
+
+def with_schema(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Return the rows of a frame as those of a DataFrame with this schema: also what can be NULL, at any depth.
+
+    A delay that its window has from withWatermark is left out, because no watermark is behind these rows.
+    """
+    fields = []
+    for number, field in enumerate(schema.fields):
+        metadata = {key: value for key, value in field.metadata.items() if key != _DELAY}
+        fields.append(StructField(f"c{number}", field.dataType, field.nullable, metadata))
+    numbered = frame.toDF(*(field.name for field in fields))  # a DataFrame may use a name twice
+    return numbered.mapInArrow(_as_they_are, StructType(fields)).toDF(*schema.names)
+
+
+def _as_they_are(batches: _Batches) -> _Batches:
+    return batches
 
 
 def every_query(plan: Plan) -> Callable[[DataFrame, OperatorPlan], DataFrame]:

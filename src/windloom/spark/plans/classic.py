@@ -35,7 +35,10 @@ from windloom.spark.plans.written import (
 )
 
 #: Nodes that change neither rows nor columns.
-_TRANSPARENT = ("SubqueryAlias", "View", "CTERelationRef")
+_TRANSPARENT = (
+    *("SubqueryAlias", "View", "CTERelationRef", "ResolvedHint"),
+    *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
+)
 #: Nodes that become a part of the query where they stand below a window.
 _READABLE = ("Project", "Filter")
 #: Names that mean the window in a query, and so cannot name a column of its stream.
@@ -47,12 +50,20 @@ _BY_SPARK = {
     "PLAN_EXPRESSION": "a subquery",
     "WINDOW_EXPRESSION": "a window function (OVER)",
 }
+#: How long Spark takes a month to be, in the delay of a watermark.
+_DAYS_OF_MONTHS = 31
 #: What to do instead of nodes that cannot stand above a window.
 _INSTEAD = {
     "Join": "register each side by itself, and join the answers: results['a'].join(results['b'], ['window', …])",
     "Union": "register each part by itself, and unite the answers: results['a'].union(results['b'])",
     **dict.fromkeys(("GlobalLimit", "LocalLimit"), "leave it out, and limit the answer: results[name].limit(…)"),
     **dict.fromkeys(("Deduplicate", "Distinct"), "leave it out, and call it on the answer: results[name].distinct()"),
+}
+#: What to do instead of nodes that cannot stand between a window and its aggregation.
+_EARLIER = {
+    "Join": "join first, and group by window() above; or pair the tuples of two windows in a text: "
+    "FROM a [TUMBLE 1 hour] JOIN b [TUMBLE 1 hour] ON a.x = b.x",
+    **dict.fromkeys(("Deduplicate", "Distinct"), "count distinct values in the window: agg(count_distinct(…))"),
 }
 
 
@@ -178,7 +189,8 @@ class _Reader:
         above: list[Node] = []
         while (kind := node.kind) != "Aggregate":
             if kind not in (*_READABLE, "Sort", *_TRANSPARENT):
-                if not any(kind_of(each) == "Aggregate" for each in _below(node.plan)):
+                below = [Node(each) for each in _below(node.plan)]
+                if not any(each.kind == "Aggregate" or windowing_of(each) is not None for each in below):
                     raise RefusedPlanError(
                         "the DataFrame has no window",
                         f"its plan is a {kind} without an aggregation",
@@ -292,11 +304,25 @@ class _Reader:
                     place_of(_expressions(node)),
                 )
             if node.kind not in (*_READABLE, *_TRANSPARENT):
-                return self._leaf(node)  # no window: the aggregation is refused
+                if not _has_open_windows(node):
+                    return self._leaf(node)  # no window: the aggregation is refused
+                raise RefusedPlanError(
+                    f"the plan node '{node.kind}' cannot stand between a window and its aggregation",
+                    shown(node.plan),
+                    _EARLIER.get(node.kind, "do that first, and call window() where you group: groupBy(window(…), …)"),
+                    place_of(_expressions(node)),
+                )
             node = self._child(node)
         below: list[Node] = []  # what becomes a part of the query
         node, alias = self._child(node), ""
         while True:
+            if windowing_of(node) is not None:
+                raise RefusedPlanError(
+                    "the DataFrame has two windows",
+                    f"one is made by {shown(node.plan)}",
+                    "register a DataFrame for each of them, and join the answers",
+                    place_of(_expressions(node)),
+                )
             if node.kind == "SubqueryAlias" and not str(node.plan.alias()).startswith("__"):
                 alias = str(node.plan.alias())
             if not (
@@ -350,7 +376,7 @@ class _Reader:
                 self._read_filter(node.plan.condition())
             case "EventTimeWatermark":
                 _, column = column_of(str(node.plan.eventTime().toString()))
-                self._delay = self._print.meanings[column], ticks_of(node.plan.delay())
+                self._delay = self._print.meanings[column], ticks_of(node.plan.delay(), _DAYS_OF_MONTHS)
             case _:
                 self._rename(node)
 
@@ -415,6 +441,13 @@ class _Reader:
 def _expressions(node: Node) -> Iterator[Java]:
     for expression in elements(node.plan.expressions()):
         yield from _below(expression)
+
+
+def _has_open_windows(node: Node) -> bool:
+    """Return whether windows that nothing has aggregated yet are made in a node or below it."""
+    if windowing_of(node) is not None:
+        return True
+    return node.kind != "Aggregate" and any(_has_open_windows(Node(each)) for each in elements(node.plan.children()))
 
 
 def _below(node: Java) -> Iterator[Java]:

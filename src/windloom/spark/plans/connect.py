@@ -8,11 +8,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from windloom.errors import WindloomError
-from windloom.language.sql.tokens import spelled
+from windloom.errors import QueryError, WindloomError
+from windloom.language.sql.statement import table_read
+from windloom.language.sql.tokens import SourceText, spelled
 from windloom.model.time import parse_duration
 from windloom.spark.plans.connect_columns import Printer, UnreadableColumnError
-from windloom.spark.plans.written import RefusedPlanError, WrittenQuery, unique_names
+from windloom.spark.plans.written import RefusedPlanError, WrittenQuery, WrittenText, WrittenWindow, unique_names
 
 #: A node of the client's plan.
 Node = Any
@@ -32,9 +33,35 @@ class ConnectLeaf:
         return self.frame.columns == frame.columns and self.frame.sameSemantics(frame)
 
 
-def read_connect(frame: DataFrame, *, deep: bool = True) -> WrittenQuery:
+def read_connect(frame: DataFrame, *, deep: bool = True) -> WrittenQuery | WrittenText:
     """Return the query that a DataFrame stands for; without `deep`, Spark computes all below the aggregation."""
-    return _Reader(frame, deep).read()
+    plan: Any = frame._plan
+    return _read_text(frame, plan) if type(plan).__name__ == "CachedRelation" else _Reader(frame, deep).read()
+
+
+def _read_text(frame: DataFrame, plan: Node) -> WrittenText:
+    """Return the query of spark.sql(text), whose text the client still has."""
+    relation = plan._plan
+    if relation.WhichOneof("rel_type") != "sql" or relation.sql.pos_arguments or relation.sql.named_arguments:
+        raise _unread_text("the text has parameters, or names of DataFrames")
+    source = SourceText(relation.sql.query, "spark.sql()")
+    try:
+        read = table_read(source)
+    except QueryError as error:
+        raise RefusedPlanError(error.message, error.detail, error.hint) from None
+    leaf = ConnectLeaf(frame.sparkSession.table(read.table), read.table)
+    time = next((name for name in leaf.frame.columns if name.lower() == read.time.lower()), None)
+    if time is None:
+        raise _unread_text(f"'{read.time}' is no column of '{read.table}'")
+    return WrittenText(leaf, WrittenWindow("window", spelled(time), time, ()), read, frame.schema, frame.isStreaming)
+
+
+def _unread_text(why: str) -> RefusedPlanError:
+    return RefusedPlanError(
+        "this DataFrame of spark.sql() cannot be read in a remote session",
+        why,
+        "give the text itself, with all it needs: loom.query(name, text), with loom.stream for its table",
+    )
 
 
 class _Reader:
@@ -79,11 +106,7 @@ class _Reader:
         above: list[Node] = []
         while (kind := type(node).__name__) != "Aggregate":
             if kind == "CachedRelation":
-                raise RefusedPlanError(
-                    "a remote session does not tell what spark.sql() reads",
-                    "its text is with the server",
-                    "give the text itself: loom.query(name, text), with loom.stream for its table",
-                )
+                raise _unread_text("its server reads the text, and the plan goes on above it")
             if kind not in _ABOVE or node._child is None:
                 raise RefusedPlanError(
                     "the DataFrame has no window"

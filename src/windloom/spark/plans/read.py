@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError
 from windloom.spark.plans.classic import read_classic
 from windloom.spark.plans.connect import read_connect
-from windloom.spark.plans.written import RefusedPlanError, WrittenQuery
+from windloom.spark.plans.written import RefusedPlanError, WrittenQuery, WrittenText
 
 
 def read_frame(
     name: str, frame: DataFrame, spark: SparkSession, registered: Iterable[DataFrame] = (), *, deep: bool = True
-) -> WrittenQuery:
+) -> WrittenQuery | WrittenText:
     """Return the query that a DataFrame stands for, to be registered under this name.
 
     What it reads of the `registered` streams is read as it is. Without `deep`, everything below the window is left to

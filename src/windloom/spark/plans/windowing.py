@@ -100,13 +100,15 @@ def windowing_of(node: Node) -> Windowing | None:
     return None if function is None else Windowing(function, node, made[0])
 
 
-def ticks_of(interval: Java) -> int:
-    """Return the length of an interval of Spark."""
-    if get_field(interval, "months"):
+def ticks_of(interval: Java, days_of_months: int | None = None) -> int:
+    """Return the length of an interval of Spark; a month has as many days as are given, and otherwise no length."""
+    days, months = int(get_field(interval, "days")), int(get_field(interval, "months"))
+    if months and days_of_months is None:
         raise RefusedPlanError(
             "months have no fixed length", f"the plan has an interval of {interval.toString()}", "give it in days"
         )
-    return int(get_field(interval, "days")) * _MICROSECONDS_PER_DAY + int(get_field(interval, "microseconds"))
+    days += months * (days_of_months or 0)
+    return days * _MICROSECONDS_PER_DAY + int(get_field(interval, "microseconds"))
 
 
 def _microseconds(edge: Java) -> Java:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from windloom.errors import WindloomError
+from windloom.language.sql.statement import TableRead
 from windloom.language.sql.tokens import spelled
 from windloom.model.time import format_duration
 
@@ -80,6 +81,24 @@ class WrittenQuery:
         if self.order:
             lines.append(f"ORDER BY {', '.join(self.order)}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """The query of a text that a DataFrame was made from, where nobody else has read it."""
+
+    leaf: Leaf
+    window: WrittenWindow
+    read: TableRead
+    schema: StructType
+    is_streaming: bool
+    delay_ticks: int | None = None
+
+    def text(self, stream: str, time: str) -> str:
+        """Return the text over a stream of this name; its time is a column, which keeps its name."""
+        table = self.read.table
+        alias = "" if stream == table or self.read.has_alias else f" AS {spelled(table)}"
+        return f"{self.read.before}{spelled(stream)}{alias}{self.read.after}"
 
 
 def _item(sql: str, name: str) -> str:
