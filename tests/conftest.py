@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 # Plans must not depend on what the machine, or the user who runs the tests, has measured; commands inherit it.
 os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.json")
 # JVMs of tests run most of their code once or twice: compiled quickly it takes half the time of compiled well. With
-# room for all of that code (by default 48 MB, a tenth of the tests), none of it is thrown away and compiled again.
-# Spark gives these options to every JVM that is started here, those of commands included.
-_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -XX:MetaspaceSize=256m"
-os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICKLY)
+# room for all of that code (by default 48 MB, a tenth of the tests), none of it is thrown away and compiled again, and
+# a heap that begins large is seldom cleared. Spark gives these options to every JVM that is started here, those of
+# commands included.
+_COMPILING = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
+_MEMORY = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:InitialRAMPercentage=6 -XX:NewRatio=1"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{_COMPILING} {_MEMORY}")
 
 # Whatever makes cells in a test makes them in the shape that all readers of cells rely on.
 check_all_cells()

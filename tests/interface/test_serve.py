@@ -118,33 +118,40 @@ def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, por
 
 
 def test_a_sink_that_stays_down_ends_the_service_and_the_same_command_goes_on(
-    folder: Path, port: int, receiver: Receiver
+    windloom: Command, folder: Path, port: int, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(folder / "in", "0", ROWS)
-    sink = (
-        "--sink",
-        f"webhook={receiver.url}",
-        "--sink-option",
-        "webhook.give_up_after=never",
-        "--sink-patience",
-        "3 s",
-    )
+    sink = ("--sink", f"webhook={receiver.url}", "--sink-option", "webhook.give_up_after=never")
+    arguments = (*command(folder), "--port", port, *sink, "--sink-patience", "3 s")
+    waits = wait_for_end
+    ready: list[int] = []
+
+    def look_and_wait(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            while status(client)["waiting"] is None:
+                pass
+            ready.append(client.get("/readyz").status_code)
+        waits(handle, asked, view)
+
     receiver.behaviour = lambda _: 503
-    with served(folder, port, *sink) as (process, client):
-        while status(client)["waiting"] is None:
-            pass
-        assert client.get("/readyz").status_code == 503
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 2
-    assert "… round 0 waits for the sink 'webhook' since " in err
-    assert "error: the sink 'webhook' has been down for 3 seconds" in err
-    assert "then start again with the same checkpoint: nothing is lost" in err
-    assert "Traceback" not in err
+    monkeypatch.setattr("windloom.cli.serve.wait_for_end", look_and_wait)
+    failed = windloom(*arguments)
+    assert (failed.code, ready) == (2, [503])
+    assert "… round 0 waits for the sink 'webhook' since " in failed.err
+    assert "error: the sink 'webhook' has been down for 3 seconds" in failed.err
+    assert "then start again with the same checkpoint: nothing is lost" in failed.err
+    assert "Traceback" not in failed.err
     receiver.behaviour = lambda _: 200
-    with served(folder, port, *sink) as (process, _):
-        wait_for_round(process, 0)
-        stopped(process)
+    monkeypatch.setattr("windloom.cli.serve.wait_for_end", wait_for_all)
+    went_on = windloom(*arguments)
+    assert went_on.code == 0, went_on.err
     assert [letter["query"] for letter in receiver.letters.values()] == ["high"]
+
+
+def wait_for_all(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
+    """In place of waiting for Ctrl-C: the service stops when all files are read."""
+    handle.process_all_available()
+    handle.stop()
 
 
 def test_a_full_disk_ends_the_service_and_the_same_command_goes_on(
@@ -156,10 +163,6 @@ def test_a_full_disk_ends_the_service_and_the_same_command_goes_on(
         ballast.append(fill(disk))
         put(folder / "in", "0", ROWS)
         waits(handle, asked, view)
-
-    def wait_for_all(handle: Handle, asked: threading.Event, view: RoundLine) -> None:
-        handle.process_all_available()
-        handle.stop()
 
     ballast: list[Path] = []
     with small_disk(tmp_path / "disk") as disk:

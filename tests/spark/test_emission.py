@@ -64,9 +64,14 @@ def empty_sql(spark: SparkSession, frame: DataFrame) -> Counter[tuple[Any, ...]]
     return Counter(tuple(row) for row in found.collect())
 
 
+@pytest.fixture(scope="module")
+def by_sql(spark: SparkSession, frame: DataFrame) -> dict[str, Counter[tuple[Any, ...]]]:
+    return {"changed": changes_sql(spark, frame), "filled": empty_sql(spark, frame)}
+
+
 @pytest.mark.parametrize("placement", ["driver", "executors"])
 def test_batch_runs_report_what_sql_with_lag_does(
-    spark: SparkSession, frame: DataFrame, placement: str, tmp_path: Path
+    spark: SparkSession, frame: DataFrame, by_sql: dict[str, Counter[tuple[Any, ...]]], placement: str, tmp_path: Path
 ) -> None:
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
@@ -74,8 +79,8 @@ def test_batch_runs_report_what_sql_with_lag_does(
     loom.query("filled", f"{TEXT} EMIT EMPTY")
     loom.query("final", f"{TEXT} EMIT FINAL")
     for results in (loom.run(placement=placement), loom.run(placement=placement, out=tmp_path / "out")):
-        assert Counter(tuple(row) for row in results["changed"].collect()) == changes_sql(spark, frame)
-        assert Counter(tuple(row) for row in results["filled"].collect()) == empty_sql(spark, frame)
+        for name, rows in by_sql.items():
+            assert Counter(tuple(row) for row in results[name].collect()) == rows
         assert results.arrow("changed").column_names[-1] == "change"
         assert results["final"].columns == ["window_start", "window_end", "k", "n", "total"]
 
