@@ -84,6 +84,5 @@ def test_on_the_driver(case: tuple[Loom, dict[str, object]], strategy: str, slic
 
 
 def test_on_executors(case: tuple[Loom, dict[str, object]]) -> None:
-    results = case[0].run("shared", placement="executors", shards=3)
+    results = case[0].run("shared", placement="executors", buckets=3)
     check(case, results)
-    results.unpersist()  # type: ignore[attr-defined]

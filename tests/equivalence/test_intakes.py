@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 _GROUPINGS: list[tuple[str, ...]] = [(), ("p",), ("s", "p"), ("a % 2",), ("s",)]
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
-#: Every way that tuples become answers; shards are few, as there is little to divide.
+#: Every way that tuples become answers; buckets are few, as there is little to divide.
 WAYS = [("woven", "driver"), ("native", "driver"), ("woven", "executors"), ("native", "executors")]
 
 Answers = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -46,7 +46,7 @@ def check_every_way(loom: Loom, frame: DataFrame, ways: list[tuple[str, str]] = 
 
 
 def run(loom: Loom, intake: str, placement: str) -> Any:
-    return loom.run(intake=intake, placement=placement, shards=2 if placement == "executors" else None)
+    return loom.run(intake=intake, placement=placement, buckets=2 if placement == "executors" else None)
 
 
 # ---- predicates -----------------------------------------------------------------------------------------------------

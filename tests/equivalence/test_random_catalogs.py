@@ -96,9 +96,8 @@ def test_every_strategy_and_slicing_on_the_driver(case: Case, strategy: str, sli
 
 @on_seeds("strategy, slicing", [("weave_share", "pairs"), ("no_share", "cutty"), ("shared", "panes")])
 def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> None:
-    results = case.loom.run(strategy, slicing=slicing, placement="executors", shards=3)
+    results = case.loom.run(strategy, slicing=slicing, placement="executors", buckets=3)
     case.check(results)
-    results.unpersist()  # type: ignore[attr-defined]
 
 
 @on_seeds("technique", [(name,) for name, known in TECHNIQUES.items() if Property.ASSOCIATIVE in known.needs])

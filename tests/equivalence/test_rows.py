@@ -20,6 +20,7 @@ from support.micro_batches import MicroBatches, answers_in
 from support.row_rounds import AGGREGATED, QUERIES, STREAMS, TEXTS, TYPES, RowRounds
 from windloom import Loom
 from windloom.checkpoint.tuple_folder import TupleFolder
+from windloom.errors import WindloomWarning
 from windloom.model import DataType, Query, Stream
 from windloom.spark.jobs import SparkDriverJobs, SparkRowJobs
 from windloom.spark.rows.job import JobSessions
@@ -125,7 +126,8 @@ def test_a_batch_run_on_executors_gives_the_rows_of_the_definition(spark: SparkS
         loom.stream(name, frame_of(spark, own), time="tick", unit="us")
     for name in ("near", "except_all", "unequal_count"):
         loom.query(name, {**TEXTS, **AGGREGATED}[name])
-    results = loom.run(placement="executors", shards=2)
+    with pytest.warns(WindloomWarning, match="query 'near' and 2 other queries are answered in process: its answers"):
+        results = loom.run(placement="executors", buckets=2)
     counts = 0
     for name, query in loom.queries.items():
         found = with_ticks(results.arrow(name))

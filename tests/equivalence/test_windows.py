@@ -91,7 +91,7 @@ def expected(loom: Loom, frame: DataFrame) -> dict[str, Any]:
         {"strategy": "shared", "slicing": "pairs"},
         {"strategy": "no_share", "slicing": "cutty"},
         {"strategy": "weave_share", "slicing": "panes", "technique": "two_stacks"},
-        {"placement": "executors", "shards": 3},
+        {"placement": "executors", "buckets": 3},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )

@@ -180,10 +180,10 @@ RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown technique": ({"technique": "slick"}, "unknown technique 'slick'"),
     "a technique that an aggregate does not allow": ({"technique": "prefix_ring"}, "which max(price) is"),
     "an unknown placement": ({"placement": "cloud"}, "unknown placement 'cloud'"),
-    "no shards": ({"placement": "executors", "shards": 0}, "the number of shards cannot be 0"),
-    "shards that are no number": (
-        {"placement": "executors", "shards": "many"},
-        "the number of shards cannot be 'many'",
+    "no buckets": ({"placement": "executors", "buckets": 0}, "the number of buckets cannot be 0"),
+    "buckets that are no number": (
+        {"placement": "executors", "buckets": "many"},
+        "the number of buckets cannot be 'many'",
     ),
     "an output on another machine": ({"out": "hdfs://server/answers"}, "cannot write to"),
 }

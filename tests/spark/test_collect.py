@@ -173,7 +173,6 @@ def test_cells_larger_than_the_driver_holds_are_made_by_executors(
         assert results.stats.placement == "executors"
         assert any("stream 'trades'" in line and "going on with executors" in line for line in said)
         assert {name: rows(results.arrow(name)) for name in queries} == {name: expected[name] for name in queries}
-        results.unpersist()
 
 
 def test_a_round_larger_than_the_driver_holds_is_told_with_the_ways_out_and_nothing_is_lost(

@@ -49,6 +49,11 @@ def test_sixty_dataframes_of_a_remote_session_are_answered_with_their_own_schema
     assert [each for each in jobs if not (each["schema"] and each["rows"])] == []
 
 
+def test_executors_of_a_remote_session_give_the_rows_of_a_run_on_the_driver(told: list[dict[str, Any]]) -> None:
+    found = [each for each in told if "operator" in each]
+    assert [(each["rows"], each["placement"]) for each in found] == [(True, "executors")] * 3
+
+
 def test_the_texts_of_spark_sql_in_a_remote_session_are_answered_with_their_schemas_and_rows(
     told: list[dict[str, Any]],
 ) -> None:
@@ -74,7 +79,6 @@ def test_streaming_dataframes_of_a_remote_session_share_a_stream_and_are_answere
 def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str, Any]]) -> None:
     refused = {each["refused"]: each["says"] for each in told if "refused" in each}
     assert "a stream needs a classic Spark session" in refused["stream"]
-    assert "placement='executors' needs a classic Spark session" in refused["executors"]
     assert "the DataFrame has no window" in refused["no window"]
     assert "the query has no FROM" in refused["no table"]
     for what in ("frames", "arguments", "above a text"):

@@ -50,8 +50,8 @@ def assert_equal_to_spark(loom: Loom, results: Results) -> None:
         assert found.ok, f"{loom.queries[name].text}\n{found}"
 
 
-def assert_same_on_executors(loom: Loom, results: Results, names: Iterable[str] = (), shards: int = 2) -> None:
-    others = loom.run(placement="executors", shards=shards)
+def assert_same_on_executors(loom: Loom, results: Results, names: Iterable[str] = (), buckets: int = 2) -> None:
+    others = loom.run(placement="executors", buckets=buckets)
     # Executors are fed by scans of one grouping each, which have other partials.
     alike = {"placement": "", "seconds": {}, "partials": 0}
     assert replace(others.stats, **alike) == replace(results.stats, **alike)
@@ -300,7 +300,7 @@ def test_streams_and_sets_of_all_kinds_run_together(spark: SparkSession, frame: 
     assert_equal_to_spark(loom, results)
     assert results.stats.events == 2 * len(ROWS)
     assert len(results.plan.sets) == 4
-    assert_same_on_executors(loom, results, shards=3)
+    assert_same_on_executors(loom, results, buckets=3)
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])

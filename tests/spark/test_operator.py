@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+import windloom
 from support.files import follow, put
 from support.operator_program import QUERIES, loom_over
 from support.trades import settings
@@ -131,6 +132,40 @@ def test_the_answers_of_a_batch_are_those_of_a_run_query_by_query_and_all_in_one
     for name in (*QUERIES, "visits", "by_price"):
         own = together.filter(pa.compute.equal(together["query"], name)).select(wanted.arrow(name).column_names)
         assert rows_of(own) == rows_of(wanted.arrow(name))
+
+
+def test_all_answers_of_a_run_on_executors_come_with_the_jobs_of_one_query_and_reading_them_starts_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put_all(tmp_path, count=3)
+    jobs: dict[str, list[int]] = {}
+
+    def of(group: str, work: Callable[[], Any]) -> Any:
+        spark.sparkContext.setJobGroup(group, group)
+        try:
+            done = work()
+            jobs[group] = spark.sparkContext.statusTracker().getJobIdsForGroup(group)
+        finally:
+            spark.sparkContext.setJobGroup("", "")
+        return done
+
+    one = loom_over(spark, tmp_path, ["avg"], batch=True)
+    of("one", lambda: one.run(placement="executors", buckets=2))
+    loom = loom_over(spark, tmp_path, batch=True)
+    for number in range(20):
+        loom.query(f"q{number}", f"SELECT sum(volume) AS v{number} FROM trades [RANGE {number + 2} s SLIDE 2 s]")
+    results = of("many", lambda: loom.run(placement="executors", buckets=2))
+    assert 0 < len(jobs["many"]) <= len(jobs["one"])
+    wanted = loom.run(placement="driver")
+    read = of("read", lambda: {name: (results.arrow(name), results[name].columns) for name in loom.queries})
+    assert jobs["read"] == []
+    for name, (table, columns) in read.items():
+        assert columns == table.column_names
+        assert rows_of(table) == rows_of(wanted.arrow(name))
+    loom.run(placement="executors", buckets=2, out=tmp_path / "stored")
+    assert set(windloom.read(tmp_path / "stored")) == set(loom.queries)
+    for name in ("avg", "q7"):
+        assert rows_of(windloom.read(tmp_path / "stored").arrow(name)) == rows_of(wanted.arrow(name))
 
 
 def test_a_stream_closes_windows_in_the_micro_batch_that_brings_the_data_and_counts_what_is_late(

@@ -109,7 +109,7 @@ def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(
 
 def test_executors_of_a_batch_run_have_the_functions_too(spark: SparkSession, made: list[Any], batch: Any) -> None:
     loom = woven(trades(spark, made), {"more": QUERIES["more"]})
-    assert rows(loom.run(placement="executors", shards=2).arrow("more")) == batch["more"]
+    assert rows(loom.run(placement="executors", buckets=2).arrow("more")) == batch["more"]
 
 
 @pytest.mark.parametrize("name", ["geo_mean", "sum", "mean", "abs", "corr", "explode"])

@@ -52,7 +52,7 @@ def test_a_batch_on_executors_names_the_module_that_they_lack(spark: SparkSessio
     loom.stream("trades", trades(spark), time="ts")
     loom.query("n", COUNT["n"])
     with pytest.raises(WindloomError, match="Python on an executor cannot import") as raised:
-        loom.run(placement="executors", shards=2)
+        loom.run(placement="executors", buckets=2)
     assert raised.value.detail == f"No module named '{lacking}'"
     assert loom.run(placement="driver").arrow("n").num_rows == 4
 

@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -38,11 +39,18 @@ def main(folder: Path) -> None:
         bids = spark.read.parquet(path)
         live = spark.readStream.schema(bids.schema).parquet(path)
         frames = {name: job(bids) for name, job in batch_jobs().items()}
-        loom = _compared(Loom(spark), "job", frames)
+        _compared(Loom(spark), "job", frames)
         spark.read.csv(str(PASTED / "trades.csv"), schema=TRADES, header=True).createOrReplaceTempView("trades")
         texts = (PASTED / "spark.sql").read_text(encoding="utf-8").strip("\n").split("\n\n")[1:]
         written = {f"text_{number}": spark.sql(text.rstrip(";\n ")) for number, text in enumerate(texts)}
         _compared(Loom(spark), "text", written)
+        few = Loom(spark)
+        for name in list(frames)[::20]:
+            few.query(name, frames[name])
+        on_driver, by_operator = few.run(placement="driver"), few.run(placement="executors")
+        for name in few.queries:
+            same = _rows(by_operator.arrow(name)) == _rows(on_driver.arrow(name))
+            print(json.dumps({"operator": name, "rows": same, "placement": by_operator.stats.placement}), flush=True)
         streaming = Loom(spark)
         for name, job in streaming_jobs().items():
             text = streaming.query(name, frame := job(live)).text
@@ -53,7 +61,6 @@ def main(folder: Path) -> None:
         counted, minute = "SELECT count(*) FROM {b}", "window(ts, '1 minute')"
         refused = {
             "stream": lambda: streaming.start("memory"),
-            "executors": lambda: loom.run(placement="executors"),
             "no window": lambda: loom.query("q", bids.groupBy("auction").count()),
             "no table": lambda: loom.query("q", spark.sql("SELECT 1")),
             "frames": lambda: loom.query("q", spark.sql(f"{counted} GROUP BY {minute}", b=bids)),
@@ -95,6 +102,13 @@ def _answered(loom: Loom, name: str, job: Job, bids: DataFrame, folder: Path) ->
         name, job(bids).where(F.col("window.end") <= F.lit(closed)), loom.spark.read.parquet(path).toArrow()
     )
     print(json.dumps({"answered": name, "rows": verified.ok, "count": verified.rows, "says": str(verified)}))
+        few = Loom(spark)
+        for name in list(frames)[::20]:
+            few.query(name, frames[name])
+        on_driver, by_operator = few.run(placement="driver"), few.run(placement="executors")
+        for name in few.queries:
+            same = _rows(by_operator.arrow(name)) == _rows(on_driver.arrow(name))
+            print(json.dumps({"operator": name, "rows": same, "placement": by_operator.stats.placement}), flush=True)
 
 
 def _columns(frame: DataFrame) -> list[tuple[str, str, bool]]:

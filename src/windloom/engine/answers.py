@@ -53,7 +53,7 @@ def answers_of(
         sources = {}
         for scan in planned.plan.scans:
             assert isinstance(scan, WovenScan)
-            sources[scan.stream] = tuple_source(scan, plan.stream(scan.stream), frames[scan.stream], intake)
+            sources[scan.number] = tuple_source(scan, plan.stream(scan.stream), frames[scan.stream], intake)
         count = buckets or default_buckets(spark)
         if sharding_of(plan).divided:
             count = 1  # the rows of a group come from several keys, and meet only in one bucket

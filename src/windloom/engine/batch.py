@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,32 +17,31 @@ from windloom.checkpoint.journal import NoJournal
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.recovery import RecoveredState
 from windloom.engine.driver import DriverPlacement
-from windloom.engine.executors import HeldPlacement
 from windloom.engine.loop import CompletedRound, Listeners, RoundLoop
+from windloom.engine.operator import OperatorPlacement
 from windloom.engine.placement import Placement
 from windloom.engine.progress import events_of
 from windloom.engine.relation_versions import Relations
-from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
+from windloom.engine.results import DriverResults, Results, RunStats, StoredResults
 from windloom.engine.round import RoundTuples
 from windloom.engine.row_queries import RowQueries
+from windloom.errors import WindloomWarning
 from windloom.explain.analysis import MeasuredRun
-from windloom.model.formatting import parse_size, size_text
+from windloom.model.formatting import count, parse_size, size_text
+from windloom.plan.obstacles import run_obstacle
 from windloom.plan.plan import Plan
 from windloom.sinks.memory import HeldAnswers
 from windloom.sinks.parquet import ParquetStore
-from windloom.sinks.round_rows import Outcome
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors.placement import check_placement, driver_bytes, inputs_are_small
-from windloom.spark.executors.shard_job import SparkShardJobs
 from windloom.spark.jobs import SparkBatchJobs, SparkRelationJobs
+from windloom.spark.operator.run import usual_buckets
 from windloom.spark.scan import TooLargeError
-from windloom.spark.session import refuse_remote
 from windloom.spark.sources.files import LocalFiles
 from windloom.spark.untimed import Untimed, check_untimed
 from windloom.state.state import State
-from windloom.state.windows.landmark import timed_streams
 from windloom.weave.round_input import Watermarks
 
 
@@ -53,18 +53,18 @@ def run_batch(
     files: Mapping[str, LocalFiles],
     *,
     placement: str,
-    shards: int | None,
+    buckets: int | None,
     untimed: str,
     out: Path | None,
     memory: str | int | None,
     watch: Stopwatch,
     progress: Callable[[str], None],
 ) -> Results:
-    """Answer all queries of a plan: on the driver or, if that is asked for or the driver is too small, on executors.
+    """Answer all queries of a plan: on the driver or, if asked for or the driver is too small, by the Spark operator.
 
     `watch` has measured how long planning has taken.
     """
-    check_placement(placement, shards)
+    check_placement(placement, buckets)
     check_untimed(untimed)
     most_bytes = None if memory is None else parse_size(memory)
     left_out = Untimed({stream.name: stream for stream in plan.streams}, untimed == "skip")
@@ -84,10 +84,20 @@ def run_batch(
                 return batch.on_driver(whole, SparkBatchJobs(limit, left_out, files))
             except TooLargeError as error:
                 progress(f"{error}: going on with executors")
-        refuse_remote(spark, "placement='executors'")
-        shards = shards or 2 * spark.sparkContext.defaultParallelism
-        progress(f"partial and final aggregation on executors, {shards} shards")
-        return batch.on_executors(whole, shards)
+        buckets = buckets or usual_buckets(spark)
+        progress(f"partial and final aggregation on executors, in {buckets} buckets")
+        _tell_of_rows(plan)
+        with ExitStack() as holding:
+            return batch.by_operator(whole, buckets, holding)
+
+
+def _tell_of_rows(plan: Plan) -> None:
+    """Warn, in one line, that the operator does not answer some queries."""
+    found = [(planned.name, why) for planned in plan.queries if (why := run_obstacle(planned)) is not None]
+    if found:
+        name, why = found[0]
+        more = f" and {count(len(found) - 1, 'other query', 'other queries')} are" if len(found) > 1 else " is"
+        warnings.warn(f"query '{name}'{more} answered in process: {why}", WindloomWarning, stacklevel=4)
 
 
 class _Collections:
@@ -133,52 +143,41 @@ class _Batch:
     held: HeldAnswers
 
     def on_driver(self, whole: RoundTuples, jobs: SparkBatchJobs) -> Results:
-        def made(rows: int) -> None:
-            if self.store is not None:
-                self.progress(f"{rows:,} rows written")
-            else:
-                self.progress(f"{rows:,} rows in memory, {size_text(self.held.nbytes)}")
-
         placement = DriverPlacement(jobs, self._journal, self._watermarks, RowQueries(jobs), self.relations)
         listeners = Listeners(
             lambda outcome: self.progress(
                 f"final aggregation of {sum(outcome.counts.partials.values()):,} partials on the driver"
             ),
-            made,
+            self._made,
         )
         done = self._loop(placement, listeners).run(whole)
         seconds = done.progress.seconds
         partials = seconds["partials"] + seconds.get("rows", 0.0)
-        stats = self._stats(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})
+        return self._results(done, {"partials": partials, "merge": seconds["step"], "answers": seconds["answers"]})
+
+    def by_operator(self, whole: RoundTuples, buckets: int, holding: ExitStack) -> Results:
+        # What is written, or must not be larger than the memory that is given, comes to the driver in portions.
+        scope = holding if self.store is not None or self.held.is_bounded else None
+        rows = RowQueries(SparkBatchJobs(None, self.untimed))
+        placement = OperatorPlacement(buckets, self._watermarks, rows, self.relations, self.untimed, scope)
+        done = self._loop(placement, Listeners(made=self._made)).run(whole)
+        seconds = done.progress.seconds
+        tasks = seconds["partials"] + seconds["operator"]
+        return self._results(done, {"partials and answers": tasks, "answers": seconds["answers"]})
+
+    def _made(self, rows: int) -> None:
+        if self.store is not None:
+            self.progress(f"{rows:,} rows written")
+        else:
+            self.progress(f"{rows:,} rows in memory, {size_text(self.held.nbytes)}")
+
+    def _results(self, done: CompletedRound, seconds: Mapping[str, float]) -> Results:
+        stats = self._stats(done, seconds)
         results: Results = (
             DriverResults(self.spark, self.plan, stats, self.held.blocks, done.outcome.state)
             if self.store is None
             else StoredResults(self.spark, self.plan, stats, self.store.tables)
         )
-        return self._with_facts(results, done)
-
-    def on_executors(self, whole: RoundTuples, shards: int) -> Results:
-        def stepped(outcome: Outcome) -> None:
-            if self.store is not None and outcome.wide is not None:
-                self.progress(f"writing {outcome.wide.totals.rows:,} rows")
-
-        timed = {stream.name: stream for stream in timed_streams(self.plan)}
-        jobs = SparkShardJobs(self.spark, timed, self.untimed.skips)
-        with ExitStack() as holding:  # until the results hold the answers, if they do
-            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, self.untimed, holding)
-            done = self._loop(placement, Listeners(stepped)).run(whole)
-            seconds = done.progress.seconds
-            stages = {"partials and answers": seconds["partials"] + seconds["shards"]}
-            if self.store is not None:
-                stats = self._stats(done, {**stages, "write": seconds["answers"]})
-                results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
-            else:
-                assert self.held.wide is not None
-                holding.pop_all()  # the results hold the frame now
-                results = ExecutorResults(self.spark, self.plan, self._stats(done, stages), self.held.wide)
-            return self._with_facts(results, done)
-
-    def _with_facts(self, results: Results, done: CompletedRound) -> Results:
         results.observed, results.untimed = done.outcome.observed, self._untimed_of(done)
         counts = done.outcome.counts
         results.measured = MeasuredRun(

@@ -63,11 +63,9 @@ from windloom.sinks.round_rows import Outcome
 from windloom.sinks.sink import Sink
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame
-from windloom.spark.executors.answers import WideAnswers, hold_answers, with_rows
-from windloom.spark.executors.shard_job import Gathered, SparkShardJobs
+from windloom.spark.executors.shard_job import Gathered
 from windloom.spark.executors.shards import ShardReport
 from windloom.spark.kept_tuples import TupleKeeper
-from windloom.spark.untimed import Untimed
 from windloom.state.cells import Cells
 from windloom.state.state import State
 from windloom.state.windows.lifecycle import Landmark
@@ -321,62 +319,3 @@ class ExecutorPlacement:
     def _states(self) -> tuple[str, ...]:
         """The files with each shard's state after the last committed round."""
         return tuple(note.state for note in self._notes)
-
-
-class HeldPlacement:
-    """The step of a batch run: no state outlives it, and Spark holds its answers until the end of `scope`."""
-
-    description = "executors"
-    counts_rows = True
-    logs_past = False
-
-    def __init__(
-        self,
-        jobs: SparkShardJobs,
-        shards: int,
-        watermarks: Watermarks,
-        relations: Relations,
-        untimed: Untimed,
-        scope: ExitStack,
-    ) -> None:
-        self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
-        self.relations, self._untimed = relations, untimed
-        self._wide: WideAnswers | None = None
-
-    def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
-        return None
-
-    def read(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog:
-        gathering = (self._jobs, self._watermarks, self.relations)
-        with gathered_round(*gathering, round, intake, self._shards, watch) as given:
-            assert given.taken is not None, "a batch run has tuples"
-            with watch("shards"):
-                wide = hold_answers(given.told(round), given.taken.frame, self._shards)
-                wide = self._wide = self._with_rows(wide, round.plan, intake.frames)
-        self._scope.callback(wide.unpersist)
-        return RoundLog(round.number, round.record.version, given.input, dict(given.taken.told.untimed))
-
-    def step(self, round: Round, log: RoundLog, intake: RoundTuples, watch: Stopwatch) -> Outcome:
-        assert self._wide is not None, "tuples are read before the step"
-        counts = self._wide.totals.counts
-        observed = observe(round.plan, round.state, log.input, counts)
-        return Outcome(State(versions=log.input.versions), 0, counts, observed, log.untimed, wide=self._wide)
-
-    def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
-        try:
-            return with_rows(wide, plan, frames, self._untimed)
-        except BaseException:
-            wide.unpersist()
-            raise
-
-    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        return ()
-
-    def lose(self, error: LostTuplesError) -> bool:
-        return False  # a batch run keeps no tuples
-
-    def committed(self, round: int, state: State) -> None:
-        """Does nothing: there is no other round."""
-
-    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
-        return nullcontext([])

@@ -60,8 +60,7 @@ class Loom:
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
         """`spark` is the session to run on, or a function that returns one, called once when it is first needed.
 
-        On a session of Spark Connect, `run` answers on the driver, and `answers` works as elsewhere; `start` and
-        executors need a classic one.
+        On a session of Spark Connect, `run` and `answers` work as elsewhere; `start` needs a classic one.
         """
         if not is_session(spark) and not callable(spark):
             raise WindloomError(
@@ -404,14 +403,15 @@ class Loom:
         joins: str = "auto",
         fold: str = "auto",
         out: str | Path | None = None,
-        shards: int | None = None,
+        buckets: int | None = None,
         untimed: str = "skip",
         memory: str | int | None = None,
         progress: Progress | None = None,
     ) -> Results:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
 
-        `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto" (by size).
+        `placement` says who makes the answers: "driver", "executors" (the Spark operator behind `answers`, with groups
+        divided into `buckets`; all answers come from one Spark job), or "auto" (by size).
         `intake` says how tuples become partials: "woven" (by compiled kernels), "native" (by Spark's own aggregation)
         or "auto" (by predicted cost). `joins` says which sides of joins Spark aggregates early, with a bit for each
         side: "LAP" is none, "EAP" all, "EAP10" the first of two. `fold` says how the sides of joins are multiplied:
@@ -441,7 +441,7 @@ class Loom:
             self._registry.current_versions(),
             self._registry.files(),
             placement=placement,
-            shards=shards,
+            buckets=buckets,
             untimed=untimed,
             out=None if out is None else Path(out),
             memory=memory,

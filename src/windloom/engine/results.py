@@ -40,7 +40,6 @@ from windloom.statistics.set_statistics import Ongoing
 
 if TYPE_CHECKING:
     from windloom.checkpoint.checkpoint import Checkpoint
-    from windloom.spark.executors.answers import WideAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,26 +272,6 @@ class DriverResults(Results):
         columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
         schema = pa.schema([(column, arrow_type(kind)) for column, kind in columns])
         return pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
-
-
-class ExecutorResults(Results):
-    """Answers held by Spark as one frame of all queries."""
-
-    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, wide: WideAnswers) -> None:
-        super().__init__(spark, plan, stats)
-        self._wide = wide
-
-    def frame_of_rows(self, name: str) -> DataFrame:
-        shape = self._shape(name)
-        if self.plan.shapes[shape].emits is not Emits.FINAL:
-            return self._wide.reported(self.plan, self.plan.query(name))
-        number = self._wide.queries.index(name)
-        rows = self._wide.shape_frame(self.plan, shape).where(f"query = {number}").drop("query")
-        return finish(rows, self.plan.shapes[shape])
-
-    def unpersist(self) -> None:
-        """Free the memory and disk that hold the answers."""
-        self._wide.unpersist()
 
 
 class StoredResults(Results):

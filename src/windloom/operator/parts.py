@@ -29,7 +29,7 @@ from windloom.state.cells import Cells, keep_groups, merge_all
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
 from windloom.state.state import State
 from windloom.weave.round_input import take_together, take_tuples
-from windloom.weave.weave import Ticks
+from windloom.weave.weave import ScanCounts, Ticks
 
 #: Every tuple is counted by slice and signature, as if all were late.
 _ALL_COUNTED = LateBounds(closed=TICK_MAX)
@@ -42,13 +42,15 @@ class Part:
     """What one task sends to one bucket, or several parts merged.
 
     `ticks` are those that the tuples of each stream span, with the number of tuples. `passed` are, by scan, all tuples
-    by slice and signature; only the first bucket has them, and only in a stream. `buckets` is how many there are.
+    by slice and signature; only the first bucket has them, and only in a stream. It also has the counts of scans.
+    `buckets` is how many there are.
     """
 
     buckets: int = 1
     ticks: Mapping[str, Ticks] = field(default_factory=dict)
     cells: Mapping[int, Cells] = field(default_factory=dict)
     passed: Mapping[int, LateTuples] = field(default_factory=dict)
+    scanned: Mapping[int, ScanCounts] = field(default_factory=dict)
 
 
 def weave_parts(
@@ -66,11 +68,14 @@ def weave_parts(
     taken = take_together(results)
     seen = taken.ticks.get(scan.number, Ticks())
     counted = taken.scanned[scan.number].tuples if scan.number in taken.scanned else 0
-    ticks = {scan.stream: Ticks(seen.first, seen.last, seen.untimed, counted)}
+    # If tuples are also counted by position, the scan of its slices of time tells how far a stream has come.
+    tells = scan.number == min(each.number for each in plan.scans if each.stream == scan.stream)
+    ticks = {scan.stream: Ticks(seen.first, seen.last, seen.untimed, counted)} if tells else {}
     cells_by_bucket = divide(taken.cells, plan, buckets)
     for bucket in range(buckets):
-        passed = taken.behind if bucket == 0 else {}
-        yield bucket, encode_part(Part(buckets, ticks, cells_by_bucket.get(bucket, {}), passed), place)
+        cells = cells_by_bucket.get(bucket, {})
+        passed, scanned = (taken.behind, taken.scanned) if bucket == 0 else ({}, {})
+        yield bucket, encode_part(Part(buckets, ticks, cells, passed, scanned), place)
 
 
 @lru_cache(maxsize=8)
@@ -120,7 +125,9 @@ def encode_part(part: Part, place: int) -> bytes:
     passed = {f"passed {number}": table_blob(late.to_table()) for number, late in part.passed.items()}
     cells = {"cells": encode(State(part.cells), COMPRESSION)} if part.cells else {}
     ticks = {name: to_json(Ticks, seen) for name, seen in part.ticks.items()}
-    return frame_bytes("part", {"place": place, "buckets": part.buckets, "ticks": ticks}, {**cells, **passed})
+    scanned = {str(number): to_json(ScanCounts, counts) for number, counts in part.scanned.items()}
+    about = {"place": place, "buckets": part.buckets, "ticks": ticks, "scanned": scanned}
+    return frame_bytes("part", about, {**cells, **passed})
 
 
 def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
@@ -133,9 +140,9 @@ def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
         if name != "cells"
     }
     ticks = {name: from_json(Ticks, seen) for name, seen in frame.body["ticks"].items()}
-    return int(frame.body["place"]), Part(
-        frame.body["buckets"], ticks, restored_state(State(cells), plan).cells, passed
-    )
+    scanned = {int(number): from_json(ScanCounts, counts) for number, counts in frame.body["scanned"].items()}
+    cells = restored_state(State(cells), plan).cells
+    return int(frame.body["place"]), Part(frame.body["buckets"], ticks, cells, passed, scanned)
 
 
 def merged(parts: Sequence[Part]) -> Part:
@@ -143,6 +150,7 @@ def merged(parts: Sequence[Part]) -> Part:
     ticks: dict[str, Ticks] = {}
     cells: dict[int, list[Cells]] = {}
     passed: dict[int, list[LateTuples]] = {}
+    scanned: dict[int, ScanCounts] = {}
     for part in parts:
         for name, seen in part.ticks.items():
             ticks[name] = ticks.get(name, Ticks()) + seen
@@ -150,11 +158,14 @@ def merged(parts: Sequence[Part]) -> Part:
             cells.setdefault(number, []).append(held)
         for number, late in part.passed.items():
             passed.setdefault(number, []).append(late)
+        for number, counts in part.scanned.items():
+            scanned[number] = scanned.get(number, ScanCounts()) + counts
     return Part(
         max((part.buckets for part in parts), default=1),
         ticks,
         {number: merge_all(each) for number, each in cells.items()},
         {number: join_behind(each) for number, each in passed.items()},
+        scanned,
     )
 
 

@@ -10,16 +10,24 @@ from windloom.plan.rows import PlannedRows
 from windloom.plan.sharding import sharding_of
 
 
-def obstacle(plan: Plan, planned: Planned, *, is_stream: bool) -> str | None:
-    """Return why the operator cannot answer a query, in a stream or in a batch run; None if it can."""
-    query, window = planned.query, planned.query.window
+def run_obstacle(planned: Planned) -> str | None:
+    """Return why the operator cannot answer a query of a batch run, which it hands to the driver; None if it can."""
     if isinstance(planned, PlannedRows):
         return "its answers are rows of the stream, or are made from kept rows"
+    return None
+
+
+def obstacle(plan: Plan, planned: Planned, *, is_stream: bool) -> str | None:
+    """Return why a frame of answers cannot have those of a query, streaming or not; None if it can."""
+    query, window = planned.query, planned.query.window
+    why = run_obstacle(planned)
+    if why is not None:
+        return why
     if query.relations:
         return "it joins a table"
     if query.emission.kind is not Emits.FINAL:
         return f"it has {query.emission}"
-    if window.counted_by is not None:
+    if is_stream and window.counted_by is not None:
         return "its windows count rows"
     if is_stream and isinstance(window, SessionWindow):
         return "its windows are sessions of a stream, whose late tuples a task cannot tell"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -10,9 +10,6 @@ from windloom.answers.blocks import Block
 from windloom.errors import WindloomError
 from windloom.model.formatting import size_text
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace
-
-if TYPE_CHECKING:
-    from windloom.spark.executors.answers import WideAnswers
 
 
 class MemorySink(Sink):
@@ -38,20 +35,20 @@ class MemorySink(Sink):
 
 
 class HeldAnswers(Sink):
-    """Holds the answers of a batch run as they were made, to be finished query by query when they are asked for.
-
-    These are blocks if the driver ran the step, otherwise a frame that Spark holds.
-    """
+    """Holds the answers of a batch run as they were made, to be finished query by query when they are asked for."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
         """`most_bytes` bounds the memory of blocks; the round fails before it holds more."""
         self.blocks: list[Block] = []
-        self.wide: WideAnswers | None = None
         self.nbytes, self._most_bytes = 0, most_bytes
 
+    @property
+    def is_bounded(self) -> bool:
+        return self._most_bytes is not None
+
     def write(self, round: int, answers: RoundAnswers) -> None:
-        self.wide, self.blocks, self.nbytes = answers.wide, [], 0
-        for block in answers.blocks() if self.wide is None else ():
+        self.blocks, self.nbytes = [], 0
+        for block in answers.blocks():
             self.nbytes += block.table.nbytes
             if self._most_bytes is not None and self.nbytes > self._most_bytes:
                 rows = sum(held.table.num_rows for held in self.blocks)

@@ -30,18 +30,15 @@ import pyarrow.parquet as pq
 from windloom.checkpoint.shards.pieces import PieceFolder, table_folder
 from windloom.checkpoint.storage import LocalStorage, Storage, StorageError, UnfinishedFile, fault
 from windloom.errors import WindloomError
-from windloom.model.clauses import Emits
 from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
-from windloom.sinks.tables import AnswerTables, queries_text
-from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, finish, union_all, writing_instants
+from windloom.sinks.tables import AnswerTables
+from windloom.spark.api import SparkSession
 from windloom.spark.sources.hadoop import absolute_place, storage_at
 
 if TYPE_CHECKING:
-    from windloom.spark.executors.answers import WideAnswers
+    pass
 
 MANIFEST = "_manifest.json"
 _EARLIER_MANIFEST = "manifest.json"
@@ -299,38 +296,8 @@ class ParquetStore(Sink):
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         sink = ParquetSink(self._storage, str(self._out), None)
-        if answers.wide is None:
-            sink.write(round, answers)
-        else:
-            self._write_wide(answers.wide)
-            for path in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
-                path.unlink()  # what Spark writes for itself
-            sink.describe(answers.tables)
+        sink.write(round, answers)
         self._complete(round)
-
-    def _write_wide(self, wide: WideAnswers) -> None:
-        """Let Spark write answers that live on executors, one table after another, in few files."""
-        names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
-        lookup = arrow_frame(self._spark, names, "number int, name string")
-        for name in dict.fromkeys(self._names):
-            shapes = [number for number, table in enumerate(self._names) if table == name]
-            for part in range(0, len(shapes), _UNITED_SHAPES):
-                numbers = shapes[part : part + _UNITED_SHAPES]
-                queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
-                with as_windloom_errors(queries_text(queries)):
-                    rows = union_all([frame for number in numbers for frame in self._named(wide, number, lookup)])
-                    rows = rows.coalesce(1 + wide.totals.rows // _FILE_ROWS)
-                    with writing_instants(self._spark):
-                        rows.write.mode("append").parquet(f"file://{self._work / name}")
-
-    def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
-        """Return the finished rows of a shape with the names of their queries."""
-        if self._plan.shapes[number].emits is not Emits.FINAL:
-            queries = [planned for planned in self._plan.queries if planned.shape == number]
-            return [wide.reported(self._plan, query, with_query=True) for query in queries]
-        frame = wide.shape_frame(self._plan, number)
-        frame = frame.join(lookup.hint("broadcast"), frame["query"] == lookup["number"]).drop("query", "number")
-        return [finish(frame.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

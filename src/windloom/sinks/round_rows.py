@@ -1,4 +1,4 @@
-"""The answers of a round on their way to sinks: as blocks of the step, as finished rows, or held by Spark."""
+"""The answers of a round on their way to sinks: as blocks of the step, or as finished rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -26,18 +25,14 @@ from windloom.sinks.tables import AnswerTables, plain
 from windloom.state.state import State
 from windloom.statistics.observations import RoundObserved
 
-if TYPE_CHECKING:
-    from windloom.spark.executors.answers import WideAnswers
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a round, already logged. Until the round is committed, `blocks` returns its answers, repeatedly.
 
-    `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
-    written where the sink keeps them; they are in no block. `took` has the seconds of each unit of queries answered
-    together, by the name of its first query, once the answers have been read; `answered_before` are the seconds that
-    the round spends on them before its answers are read.
+    `pieces` are rows that shards have written where the sink keeps them; they are in no block. `took` has the seconds
+    of each unit of queries answered together, by the name of its first query, once the answers have been read;
+    `answered_before` are the seconds that the round spends on them before its answers are read.
     """
 
     state: State
@@ -46,7 +41,6 @@ class Outcome:
     observed: RoundObserved
     untimed: Mapping[str, int] = field(default_factory=dict)
     blocks: Callable[[], Iterable[Block]] = tuple
-    wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
     lost: Sequence[str] = ()
     took: Mapping[str, float] = field(default_factory=dict)
@@ -172,18 +166,17 @@ class RoundRows:
     ) -> None:
         self._plan, self._outcome, self._tables, self._on_rows = plan, outcome, tables, on_rows
         self._folder, self._is_shared, self._emission = folder, is_shared, emission
-        self.wide, self.pieces = outcome.wide, outcome.pieces
+        self.pieces = outcome.pieces
         self._shared: list[tuple[str, pa.Table]] | None = None
-        self._wide_rows = 0 if outcome.wide is None else outcome.wide.totals.rows
-        self.made = self._wide_rows
-        self.finished = self._finished_before = self.made + sum(piece.rows for piece in outcome.pieces)
+        self.made = 0
+        self.finished = self._finished_before = sum(piece.rows for piece in outcome.pieces)
 
     @cached_property
     def tables(self) -> Mapping[str, TableInfo]:
         return self._tables.infos(self._plan)
 
     def blocks(self) -> Iterator[Block]:
-        self.made = self._wide_rows  # a sink that was down reads again from the start
+        self.made = 0  # a sink that was down reads again from the start
         for block in self._emission.blocks(self._outcome.blocks()):
             self.made += block.table.num_rows
             yield block

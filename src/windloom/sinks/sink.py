@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,6 @@ from windloom.model.query import Query
 from windloom.model.types import as_array
 from windloom.spark.api import SparkSession
 from windloom.state.cells import number_groups
-
-if TYPE_CHECKING:
-    from windloom.spark.executors.answers import WideAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +69,6 @@ class RoundAnswers(Protocol):
 
     def schema(self, query: str) -> pa.Schema:
         """Return the columns of a query's rows, without `query`."""
-        ...
-
-    @property
-    def wide(self) -> WideAnswers | None:
-        """All answers of a batch run whose step ran on executors (then there are no rows and no blocks), or None."""
         ...
 
 

@@ -107,12 +107,16 @@ def woven_scan(
 def whole_scans(plan: Plan) -> Plan:
     """Return the plan with one woven scan per stream that sees every tuple, so that its tuples show its frontier.
 
-    The plan's windows are of time. A scan is `local` if its tuples can be projected without Spark.
+    A stream whose tuples are also counted has one more scan for each way to count them; the one with slices of time is
+    the first. A scan is `local` if its tuples can be projected without Spark.
     """
     scans: list[WovenScan] = []
-    for name in dict.fromkeys(partial_set.stream for partial_set in plan.sets):
-        sets = [each for each in plan.sets if each.stream == name and is_fed(each)]
-        rest = [each for each in plan.sets if each.stream == name and not is_fed(each)]
+    read = [each for each in plan.sets if not each.is_relation]
+    kinds = dict.fromkeys((each.stream, each.counted_by) for each in read)
+    for name, counted_by in sorted(kinds, key=lambda kind: kind[1] is not None):
+        own = [each for each in read if (each.stream, each.counted_by) == (name, counted_by)]
+        sets = [each for each in own if is_fed(each)]
+        rest = [each for each in own if not is_fed(each)]
         scan = woven_scan(len(scans), sets, () if sets else rest, "it sees every tuple of its stream", sees_all=True)
         local = local_projection(scan, plan.stream(name))
         scans.append(replace(scan, local=None if isinstance(local, str) else local))

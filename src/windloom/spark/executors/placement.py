@@ -17,16 +17,18 @@ SMALL_INPUT_BYTES = 1 << 30
 DRIVER_BYTES = 2 << 30
 
 
-def check_placement(placement: str, shards: object = None) -> None:
+def check_placement(placement: str, buckets: object = None) -> None:
     if placement not in PLACEMENTS:
         raise WindloomError(
             f"unknown placement '{placement}'",
             "it says where the final step runs",
             "use one of: " + ", ".join(PLACEMENTS),
         )
-    if shards is not None and (not isinstance(shards, int) or shards < 1):
+    if buckets is not None and (not isinstance(buckets, int) or buckets < 1):
         raise WindloomError(
-            f"the number of shards cannot be {shards!r}", "each shard is answered by one task", "give a positive number"
+            f"the number of buckets cannot be {buckets!r}",
+            "the groups of a bucket are answered by one task",
+            "give a positive number",
         )
 
 

@@ -26,18 +26,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructField, StructType
 
-from windloom.answers.blocks import Block
+from windloom.answers.blocks import Block, Timer
 from windloom.answers.finish import answer_rows, output_kinds
+from windloom.checkpoint.state_codec import encode
 from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
 from windloom.model.types import DataType, arrow_type
-from windloom.operator.buckets import BucketRound, OperatorPlan, at_the_end, by_delay, step_bucket
+from windloom.operator.buckets import BucketRound, OperatorPlan, by_delay, step_bucket
 from windloom.operator.parts import bucket_keys, merged_parts, weave_parts
-from windloom.operator.segments import MemoryStore
+from windloom.operator.whole import Beside, BucketFacts, answer_bucket
 from windloom.plan.plan import Plan, Shape
 from windloom.plan.scans import WovenScan
 from windloom.spark.frames import ddl_of, ddl_of_columns, finish, presented_frame, union_all
-from windloom.spark.projection import projected
+from windloom.spark.projection import projected, with_positions
+from windloom.state.state import State
 from windloom.weave.files import FileChunk, units_of, whole_tuples
 
 #: Under this name, the progress of a streaming query has the counts of each micro-batch.
@@ -58,8 +60,10 @@ _BLOCKS = (
     " events bigint, untimed bigint, late_partly bigint, late_dropped bigint, watermark bigint"
 )
 _BLOCK_NAMES = [column.split()[0] for column in _BLOCKS.split(", ")]
-#: In place of a shape's number: the row counts what the round has brought.
-_COUNTS = -1
+#: The same in a batch run.
+_WHOLE_BLOCKS = "shape int, queries string, bounds binary, rows binary"
+#: In place of a shape's number: the row counts what the round has brought, or holds what a bucket has folded of joins.
+COUNTS, FOLDED = -1, -2
 
 #: The property in which a task finds the streaming query that it belongs to.
 _QUERY_ID = "sql.streaming.queryId"
@@ -82,29 +86,38 @@ class TupleSource:
 
 def answers_frame(
     planned: OperatorPlan,
-    sources: Mapping[str, TupleSource],
+    sources: Mapping[int, TupleSource],
     buckets: int,
     select: Callable[[DataFrame, OperatorPlan], DataFrame],
 ) -> DataFrame:
-    """Return the answers of a plan over these sources, by name of the stream; `select` reads them from blocks.
+    """Return the answers of a plan over these sources, by number of the scan; `select` reads them from blocks.
 
     The frame is streaming if the sources are.
     """
-    is_stream = any(source.frame.isStreaming for source in sources.values())
-    parts = union_all(
-        [_parts(planned, number, sources, buckets, is_stream) for number in range(len(planned.plan.scans))]
-    )
-    if is_stream:
-        processor = BucketProcessor(planned.blob)
-        blocks = parts.groupBy("bucket").transformWithState(processor, _BLOCKS, "append", "none")
-    else:
-        # A task per bucket: parts are small, and Spark would give all of them to one task.
-        by_bucket = parts.repartition(buckets, "bucket").groupBy("bucket")
-        blocks = by_bucket.applyInArrow(_step_task(planned.blob), _BLOCKS)
+    if not any(source.frame.isStreaming for source in sources.values()):
+        return select(whole_blocks(planned, sources, buckets, Beside()), planned)
+    parts = _all_parts(planned, sources, buckets, is_stream=True)
+    blocks = parts.groupBy("bucket").transformWithState(BucketProcessor(planned.blob), _BLOCKS, "append", "none")
     counts = [F.sum(name).alias(name) for name in ("events", "untimed", "late_partly", "late_dropped")]
-    if is_stream:
-        blocks = blocks.observe(METRICS, *counts, F.max("watermark").alias("watermark"))
-    return select(blocks, planned)
+    return select(blocks.observe(METRICS, *counts, F.max("watermark").alias("watermark")), planned)
+
+
+def whole_blocks(
+    planned: OperatorPlan,
+    sources: Mapping[int, TupleSource],
+    buckets: int,
+    beside: Beside,
+    *,
+    divided: frozenset[int] = frozenset(),
+) -> DataFrame:
+    """Return the answers of a batch run as rows of blocks, and the facts of every bucket.
+
+    Of joins that are `divided`, by place in the plan, there is what each bucket has folded instead of answers.
+    """
+    parts = _all_parts(planned, sources, buckets, is_stream=False)
+    # A task per bucket: parts are small, and Spark would give all of them to one task.
+    by_bucket = parts.repartition(buckets, "bucket").groupBy("bucket")
+    return by_bucket.applyInArrow(_answering_task(planned.blob, beside, divided), _WHOLE_BLOCKS)
 
 
 def one_query(name: str) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
@@ -163,14 +176,22 @@ def every_query(plan: Plan) -> Callable[[DataFrame, OperatorPlan], DataFrame]:
     return select
 
 
-def _parts(
-    planned: OperatorPlan, number: int, sources: Mapping[str, TupleSource], buckets: int, is_stream: bool
+def _all_parts(
+    planned: OperatorPlan, sources: Mapping[int, TupleSource], buckets: int, *, is_stream: bool
 ) -> DataFrame:
+    scans = range(len(planned.plan.scans))
+    return union_all([_parts(planned, number, sources[number], buckets, is_stream) for number in scans])
+
+
+def _parts(planned: OperatorPlan, number: int, source: TupleSource, buckets: int, is_stream: bool) -> DataFrame:
     scan = scan_of(planned.plan, number)
-    source = sources[scan.stream]
     if source.are_names:
         return source.frame.mapInArrow(_reading_task(planned.blob, number, buckets, is_stream), _PARTS)
-    frame = projected(scan, planned.plan.stream(scan.stream), source.frame)
+    stream, frame = planned.plan.stream(scan.stream), source.frame
+    if scan.counted_by is not None:
+        # All tuples are counted, whether they satisfy WHERE or not: a window of rows is taken before WHERE.
+        frame = with_positions(frame, stream, scan.counted_by)
+    frame = projected(scan, stream, frame)
     return frame.mapInArrow(_weaving_task(planned.blob, number, buckets, is_stream), _PARTS)
 
 
@@ -303,16 +324,21 @@ def _is_first(key: int) -> bool:
     return key == bucket_keys(1)[0]
 
 
-def _step_task(blob: bytes) -> Callable[..., Any]:
+def _answering_task(blob: bytes, beside: Beside, divided: frozenset[int]) -> Callable[..., Any]:
     """Return the step of a bucket in a batch run, after which nothing is kept."""
+    own = cloudpickle.dumps(beside)  # type: ignore[no-untyped-call]
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        planned = loaded(blob)
-        parts = (part.as_py() for batch in batches for part in batch.column("part"))
-        part, is_first = merged_parts(parts, planned.plan), _is_first(key[0].as_py())
-        made = step_bucket(planned, MemoryStore(), part, at_the_end(planned.plan), is_first=is_first)
-        for row in _block_rows(made, is_first=is_first):
-            yield pa.RecordBatch.from_pylist([row], schema=_BLOCK_SCHEMA)
+        plan = loaded(blob).plan
+        part = merged_parts((part.as_py() for batch in batches for part in batch.column("part")), plan)
+        answers, counts = answer_bucket(plan, part, pickle.loads(own))
+        folds, timer = answers.folds(divided), Timer()
+        if folds:
+            yield _whole_row(FOLDED, rows=encode(State(folds)))
+        for block in answers.blocks(without=divided, timed=timer):
+            yield _whole_row(block.shape, json.dumps(block.queries), block.bounds.tobytes(), _ipc(block.table))
+        facts = BucketFacts(counts, part.ticks, part.scanned, timer.seconds)
+        yield _whole_row(COUNTS, rows=pickle.dumps(facts))
         _settle()
 
     # Spark chooses the iterator form of the function by its type hints, which it does not understand as strings.
@@ -324,15 +350,10 @@ def _step_task(blob: bytes) -> Callable[..., Any]:
     return answer
 
 
-_BLOCK_SCHEMA = pa.schema(
-    [
-        ("shape", pa.int32()),
-        ("queries", pa.string()),
-        ("bounds", pa.binary()),
-        ("rows", pa.binary()),
-        *((name, pa.int64()) for name in _BLOCK_NAMES[4:]),
-    ]
-)
+def _whole_row(shape: int, queries: str = "", bounds: bytes = b"", rows: bytes = b"") -> pa.RecordBatch:
+    columns: list[pa.Array] = [pa.array([shape], pa.int32()), pa.array([queries], pa.string())]
+    columns += [pa.array([blob], pa.binary()) for blob in (bounds, rows)]
+    return pa.RecordBatch.from_arrays(columns, _BLOCK_NAMES[:4])
 
 
 class StateStore:
@@ -387,7 +408,7 @@ def _block_rows(made: BucketRound, *, is_first: bool) -> Iterator[dict[str, Any]
     if is_first:
         late = made.late_total
         yield {
-            "shape": _COUNTS,
+            "shape": COUNTS,
             "queries": "",
             "bounds": b"",
             "rows": b"",
@@ -411,7 +432,7 @@ def blocks_of(batches: _Batches) -> Iterator[Block]:
     for batch in batches:
         columns = (batch.column(name) for name in ("shape", "queries", "bounds", "rows"))
         for shape, queries, bounds, rows in zip(*columns, strict=True):
-            if shape.as_py() == _COUNTS:
+            if shape.as_py() < 0:
                 continue
             table = pa.ipc.open_stream(rows.as_buffer()).read_all()
             names = tuple(json.loads(queries.as_py()))
