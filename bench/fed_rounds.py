@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
-from windloom.checkpoint.shards.pieces import Piece
 from windloom.model import Query
 from windloom.sinks.sink import TableInfo
 
@@ -28,7 +27,7 @@ class FedRound:
     def tables(self) -> Mapping[str, TableInfo]:
         return {"pairs": TableInfo({}, {"pairs": ()}, frozenset({"pairs"}), frozenset(), {"pairs": self.query})}
 
-    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+    def rows(self) -> Iterable[tuple[str, pa.Table]]:
         return [("pairs", self.table)]
 
     def until(self, query: str) -> int:
@@ -39,11 +38,3 @@ class FedRound:
 
     def blocks(self) -> Iterator[Block]:
         return iter(())
-
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        return ()
-
-    @property
-    def wide(self) -> None:
-        return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.files import put
-from support.sharded import random_trades, rows, start
+from support.many_groups import random_trades, rows, start
 from support.streams import SCHEMA, random_rows
 from support.trades import trades
 from support.truths import spark_truth
@@ -46,7 +46,7 @@ LISTED = {
     "growing": "SELECT k, count(DISTINCT i) AS u, median(x) AS m FROM s [CUMULATE 1 minute SLIDE 5 s] GROUP BY k",
     "nearly": "SELECT approx_count_distinct(i) AS n, count(DISTINCT k) FILTER (WHERE b) AS k FROM s [SESSION GAP 2 s]",
 }
-#: Queries over the trades of `support.sharded`.
+#: Queries over the trades of `support.many_groups`.
 STREAMED = {
     "total": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 20 seconds] GROUP BY symbol",
     "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
@@ -117,17 +117,16 @@ def test_sessions_and_periods_of_lists_equal_spark(spark: SparkSession, frame: D
         assert results.arrow(name).num_rows > 3
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     made = sorted(random_trades(11, 90), key=lambda row: row[0])
     made[41], made[42] = made[42], made[41]  # within the delay
-    source, queries = tmp_path / "in", STREAMED if placement == "executors" else {**STREAMED, **COUNTED}
+    source, queries = tmp_path / "in", {**STREAMED, **COUNTED}
     for number, (first, last) in enumerate([(0, 30), (30, 42)]):
         put(source, f"{number:03d}", made[first:last])
-    handle = start(spark, source, tmp_path, placement, queries)
+    handle = start(spark, source, tmp_path, queries)
     assert handle.await_termination(300)
     put(source, "002", made[42:])
-    handle = start(spark, source, tmp_path, placement, queries, finish=True)
+    handle = start(spark, source, tmp_path, queries, finish=True)
     assert handle.await_termination(300)
     assert sum(progress.late_partly + progress.late_dropped for progress in handle.recent_progress) == 0
     batch = Loom(spark)
@@ -148,11 +147,11 @@ def test_late_tuples_have_no_position_and_untimed_ones_are_refused_or_counted(
     untimed = (None, "A", 3.0, 9)
     put(tmp_path / "in", "000", made[:30])
     put(tmp_path / "in", "001", [*late, untimed, *made[30:]])
-    refused = start(spark, tmp_path / "in", tmp_path / "a", "driver", COUNTED, finish=True, untimed="stop")
+    refused = start(spark, tmp_path / "in", tmp_path / "a", COUNTED, finish=True, untimed="stop")
     with pytest.raises(WindloomError, match="stream 'trades' has tuples without a usable time"):
         refused.await_termination(300)
     with pytest.warns(WindloomWarning, match="'trades': 1 row is in no window"):  # noqa: PT031 until its first round
-        handle = start(spark, tmp_path / "in", tmp_path / "b", "driver", COUNTED, finish=True)
+        handle = start(spark, tmp_path / "in", tmp_path / "b", COUNTED, finish=True)
         assert handle.await_termination(300)
     last = handle.recent_progress[1]
     # Both tuples find no window of theirs open, whichever of the queries they are of.
@@ -216,8 +215,8 @@ def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: Spark
     made = sorted(random_trades(13, 60), key=lambda row: row[0])
     put(tmp_path / "in", "000", made[:30])
     queries = {"first": COUNTED["rows"]}
-    assert start(spark, tmp_path / "in", tmp_path, "driver", queries).await_termination(300)
-    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, trigger={"processingTime": "1 hour"})
+    assert start(spark, tmp_path / "in", tmp_path, queries).await_termination(300)
+    handle = start(spark, tmp_path / "in", tmp_path, queries, trigger={"processingTime": "1 hour"})
     counted = handle.add("counted", "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
     own = handle.add("own", COUNTED["own_rows"])
     assert counted.complete_from is not None
@@ -227,21 +226,10 @@ def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: Spark
         handle.ask("SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
     handle.stop()
     put(tmp_path / "in", "001", made[30:])
-    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, finish=True)
+    handle = start(spark, tmp_path / "in", tmp_path, queries, finish=True)
     assert handle.await_termination(300)
     since = int(counted.complete_from.removeprefix("row "))
     assert since % 5 == 0
     found = [(row[0], row[2]) for row in rows(handle.arrow("counted"))]
     assert sorted(found) == [(start, 10) for start in range(since, 51, 5)]
     assert min(row[0] for row in rows(handle.arrow("own"))) < 0  # from position 0 on
-
-
-def test_windows_of_rows_are_refused_on_executors_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
-    put(tmp_path / "in", "000", random_trades(14, 10))
-    message = "has windows of rows, which are not answered on executors in a stream"
-    with pytest.raises(WindloomError, match=message):
-        start(spark, tmp_path / "in", tmp_path / "a", "executors", COUNTED)
-    handle = start(spark, tmp_path / "in", tmp_path, "executors", STREAMED, trigger={"processingTime": "1 hour"})
-    with pytest.raises(WindloomError, match=message):
-        handle.add("rows", COUNTED["rows"])
-    handle.stop()

@@ -71,7 +71,6 @@ def changed(folder: Path, request: pytest.FixtureRequest) -> Changed:
         "postgresql://loom@db/metrics": lambda: new_database(request.getfixturevalue("postgres"), folder),
         "https://alerts.example.com/hook": lambda: str(request.getfixturevalue("receiver").url).partition("?")[0],
         "/shared/checkpoint": lambda: str(folder / "shared"),
-        "shards=64": lambda: "shards=2",
         "--queries 1000000": lambda: "--queries 10000",
         "--queries 250": lambda: "--queries 40",
     }
@@ -115,7 +114,6 @@ GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "docs/rows.md": streaming_names,
     "docs/scheduling.md": streaming_names,
     "docs/sinks.md": streaming_names,
-    "docs/streaming_executors.md": streaming_names,
 }
 
 

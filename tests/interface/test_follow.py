@@ -52,11 +52,8 @@ def test_rounds_are_json_lines_and_the_same_command_goes_on_where_it_was(windloo
 
 def test_history_comes_before_the_stream_and_rounds_are_lines(windloom: Command, desk: Path) -> None:
     put(desk / "in", "0", ROWS)
-    placed = ("--placement", "executors")
     given = ("--stream", f"trades={desk / 'in'}", "--history", f"trades={desk / 'trades.csv'}", "--trigger", "now")
-    outcome = windloom(
-        "run", desk / "desk.cql", "--follow", *given, "--handover", "2026-01-05 00:01:00", "--finish", *placed
-    )
+    outcome = windloom("run", desk / "desk.cql", "--follow", *given, "--handover", "2026-01-05 00:01:00", "--finish")
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
     assert lines[0].startswith("round 0: 9 events → ")
@@ -126,6 +123,7 @@ def test_options_of_streams_are_refused_without_follow(refused: Refused, desk: P
 
 MISTAKES = {
     "--placement auto": "unknown placement 'auto'",
+    "--placement executors": "loom.start runs on the driver, and not on executors",
     "--trigger soon": "cannot read --trigger 'soon'",
     "--finish": "--finish needs a stream that ends",
     "--keep forever": "keep: cannot read the duration 'forever'",

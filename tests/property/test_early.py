@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.emission import STREAMS, Row, asked, bag, draw_rounds, draw_text, run
 from support.emission_oracle import early, last_words
-from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
+from support.micro_batches import CrashError, answers_in, crash_after
 from support.present import rows_in, shown
 from windloom.checkpoint.storage import LocalStorage
 from windloom.model import Query
@@ -85,15 +84,15 @@ def reported(folder: Path, name: str) -> dict[int, list[Row]]:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS), every=st.sampled_from([1, 3, 7, 20]))
-def test_provisional_rows_are_those_of_the_tuples_that_have_come(seed: int, placement: str, every: int) -> None:
+@given(seed=SEEDS, every=st.sampled_from([1, 3, 7, 20]))
+def test_provisional_rows_are_those_of_the_tuples_that_have_come(seed: int, every: int) -> None:
     rng = random.Random(seed)
     text, rounds = draw_text(rng, landmarks=True), draw_rounds(rng, rng.randrange(1, 9))
     if rng.random() < 0.25:
         text = JOIN
     queries = {"q": asked(text, f"EMIT EARLY EVERY {every} us", "q"), "final": asked(text, "", "final")}
     with tempfile.TemporaryDirectory() as name:
-        run(Path(name), rounds, [queries] * len(rounds), placement)
+        run(Path(name), rounds, [queries] * len(rounds))
         found, final = reported(Path(name), "q"), reported(Path(name), "final")
     for number, own in enumerate(expected(queries["q"], rounds, final)):
         assert bag(found.get(number, [])) == bag(own), (number, text)
@@ -106,8 +105,8 @@ def test_provisional_rows_are_those_of_the_tuples_that_have_come(seed: int, plac
 
 
 @settings(max_examples=examples(20), deadline=None)
-@given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS))
-def test_final_rows_do_not_depend_on_how_the_stream_is_cut(seed: int, placement: str) -> None:
+@given(seed=SEEDS)
+def test_final_rows_do_not_depend_on_how_the_stream_is_cut(seed: int) -> None:
     rng = random.Random(seed)
     query = asked(draw_text(rng, landmarks=True), "EMIT EARLY EVERY 5 us", "q")
     tuples = [row for rows in draw_rounds(rng, 5) for row in rows]
@@ -117,7 +116,7 @@ def test_final_rows_do_not_depend_on_how_the_stream_is_cut(seed: int, placement:
         cuts = sorted(rng.randrange(len(order) + 1) for _ in range(rng.randrange(6)))
         rounds = [order[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(order)], strict=True)]
         with tempfile.TemporaryDirectory() as name:
-            run(Path(name), rounds, [{"q": query}] * len(rounds), placement)
+            run(Path(name), rounds, [{"q": query}] * len(rounds))
             reports = [row for _, rows in sorted(reported(Path(name), "q").items()) for row in rows]
         found.append(bag(last_words(query, reports)))
         assert found[-1] == bag([row for row in reports if row["report"] == "final"])
@@ -125,8 +124,8 @@ def test_final_rows_do_not_depend_on_how_the_stream_is_cut(seed: int, placement:
 
 
 @settings(max_examples=examples(16), deadline=None)
-@given(seed=SEEDS, crashes=st.lists(st.integers(0, 80), max_size=4), placement=st.sampled_from(PLACEMENTS))
-def test_what_sinks_show_is_the_last_word_also_after_crashes(seed: int, crashes: list[int], placement: str) -> None:
+@given(seed=SEEDS, crashes=st.lists(st.integers(0, 80), max_size=4))
+def test_what_sinks_show_is_the_last_word_also_after_crashes(seed: int, crashes: list[int]) -> None:
     rng = random.Random(seed)
     rounds = draw_rounds(rng, 6)
     query = asked(rng.choice([HAVING, JOIN, draw_text(rng, landmarks=True)]), "EMIT EARLY EVERY 4 us", "q")
@@ -137,9 +136,9 @@ def test_what_sinks_show_is_the_last_word_also_after_crashes(seed: int, crashes:
             given = {"openers": {**openers, "live": lambda _: LiveSink(LocalStorage(folder / "live"))}}
             for crash in crashes[:1]:
                 with suppress(CrashError), crash_after(crash):
-                    run(folder, rounds[:count], [{"q": query}] * count, placement, finishes=False, **given)
+                    run(folder, rounds[:count], [{"q": query}] * count, finishes=False, **given)
             crashes = crashes[1:]
-            run(folder, rounds[:count], [{"q": query}] * count, placement, finishes=False, **given)
+            run(folder, rounds[:count], [{"q": query}] * count, finishes=False, **given)
             reports = [row for number, rows in sorted(reported(folder, "q").items()) for row in rows]
             check_shown(
                 query, last_words(query, reports), [row["tick"] for rows in rounds[:count] for row in rows], folder
@@ -170,15 +169,14 @@ def _plain(rows: Sequence[Row]) -> list[Row]:
     return list(rows)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_group_that_having_leaves_out_is_withdrawn(tmp_path: Path, placement: str) -> None:
+def test_a_group_that_having_leaves_out_is_withdrawn(tmp_path: Path) -> None:
     def tuples(*ticks: int) -> list[Row]:
         return [{"tick": tick, "k": "x", "i": 1, "f": 1.0, "x": 1.0} for tick in ticks]
 
     text = "SELECT k, count(*) AS n FROM s [TUMBLE 20 us] GROUP BY k HAVING count(*) < 3"
     query = {"q": asked(text, "EMIT EARLY EVERY 5 us", "q")}
     rounds = [tuples(1, 2), tuples(3), tuples(6), tuples(7), tuples(24)]
-    run(tmp_path, rounds, [query] * len(rounds), placement)
+    run(tmp_path, rounds, [query] * len(rounds))
     assert {
         number: [(row["window_end"], row["n"], row["report"], row["as_of"]) for row in rows]
         for number, rows in reported(tmp_path, "q").items()
@@ -190,12 +188,11 @@ def test_a_group_that_having_leaves_out_is_withdrawn(tmp_path: Path, placement: 
     }
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_query_that_is_replaced_withdraws_what_it_does_not_report(tmp_path: Path, placement: str) -> None:
+def test_a_query_that_is_replaced_withdraws_what_it_does_not_report(tmp_path: Path) -> None:
     text = "SELECT k, count(*) AS n FROM s [TUMBLE 20 us] GROUP BY k HAVING count(*)"
     first, second = (asked(f"{text} {having}", "EMIT EARLY EVERY 50 us", "q") for having in ("> 0", "> 1"))
     tuples = [{"tick": 1, "k": k, "i": 1, "f": 1.0, "x": 1.0} for k in "xyy"]
-    run(tmp_path, [tuples, []], [{"q": first}, {"q": second}], placement, history_ticks=50)
+    run(tmp_path, [tuples, []], [{"q": first}, {"q": second}], history_ticks=50)
     assert {
         number: sorted((row["k"], row["n"], row["report"], row["as_of"]) for row in rows)
         for number, rows in reported(tmp_path, "q").items()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.drawing import examples
 from support.emission import STREAMS, asked, bag, draw_rounds, draw_text, rows_of, run
 from support.emission_oracle import applied, changes, last_end, windows_without_tuples
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after
+from support.micro_batches import CrashError, MicroBatches, crash_after
 from windloom.checkpoint.storage import EMITTED_FAULT_POINTS, watched
 
 SEEDS = st.integers(0, 100_000)
@@ -30,13 +30,13 @@ def ticks(rounds: list[list[dict[str, int]]]) -> list[int]:
 
 
 @settings(max_examples=examples(20), deadline=None)
-@given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS))
-def test_changes_are_those_of_the_final_rows_from_window_to_window(seed: int, placement: str) -> None:
+@given(seed=SEEDS)
+def test_changes_are_those_of_the_final_rows_from_window_to_window(seed: int) -> None:
     rng = random.Random(seed)
     text, rounds = draw_text(rng, landmarks=True), draw_rounds(rng, rng.randrange(1, 8))
     queries = {"q": asked(text, "EMIT CHANGES", "q"), "final": asked(text, "EMIT FINAL", "final")}
     with tempfile.TemporaryDirectory() as name:
-        run(Path(name), rounds, [queries] * len(rounds), placement)
+        run(Path(name), rounds, [queries] * len(rounds))
         final, found = rows_of(Path(name), "final"), rows_of(Path(name), "q")
     last = last_end(queries["q"], ticks(rounds))
     assert bag(found) == bag([] if last is None else changes(queries["q"], final, last)), text
@@ -51,14 +51,14 @@ def test_changes_are_those_of_the_final_rows_from_window_to_window(seed: int, pl
 
 
 @settings(max_examples=examples(20), deadline=None)
-@given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS))
-def test_groups_that_are_known_have_a_row_in_every_window(seed: int, placement: str) -> None:
+@given(seed=SEEDS)
+def test_groups_that_are_known_have_a_row_in_every_window(seed: int) -> None:
     rng = random.Random(seed)
     text, rounds = draw_text(rng, landmarks=False), draw_rounds(rng, rng.randrange(1, 8))
     plain = text.partition(" HAVING")[0]
     queries = {"q": asked(text, "EMIT EMPTY", "q"), "final": asked(text, "", "final"), "all": asked(plain, "", "all")}
     with tempfile.TemporaryDirectory() as name:
-        run(Path(name), rounds, [queries] * len(rounds), placement)
+        run(Path(name), rounds, [queries] * len(rounds))
         final, every, found = (rows_of(Path(name), query_name) for query_name in ("final", "all", "q"))
     last = last_end(queries["q"], ticks(rounds))
     missing = [] if last is None or "HAVING count(*) > 1" in text else windows_without_tuples(queries["q"], every, last)
@@ -68,10 +68,8 @@ def test_groups_that_are_known_have_a_row_in_every_window(seed: int, placement: 
 
 
 @settings(max_examples=examples(12), deadline=None)
-@given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS), crashes=st.lists(st.integers(0, 60), min_size=1, max_size=5))
-def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(
-    seed: int, placement: str, crashes: list[int]
-) -> None:
+@given(seed=SEEDS, crashes=st.lists(st.integers(0, 60), min_size=1, max_size=5))
+def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(seed: int, crashes: list[int]) -> None:
     rng = random.Random(seed)
     rounds, lives, queries = draw_rounds(rng, 8), [], {}
     for _ in rounds:
@@ -83,20 +81,19 @@ def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(
         queries = queries or {"a": asked(draw_text(rng, landmarks=False), "EMIT CHANGES", "a")}
         lives.append(queries)
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as other:
-        run(Path(name), rounds, lives, placement, history_ticks=15)
+        run(Path(name), rounds, lives, history_ticks=15)
         for crash in crashes:
             try:
                 with crash_after(crash):
-                    run(Path(other), rounds, lives, placement, history_ticks=15)
+                    run(Path(other), rounds, lives, history_ticks=15)
             except CrashError:
                 pass
-        run(Path(other), rounds, lives, placement, history_ticks=15)
+        run(Path(other), rounds, lives, history_ticks=15)
         for query in "ab":
             assert bag(rows_of(Path(name), query)) == bag(rows_of(Path(other), query))
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_crash_at_every_point_of_a_round_leaves_every_change_once(tmp_path: Path, placement: str) -> None:
+def test_a_crash_at_every_point_of_a_round_leaves_every_change_once(tmp_path: Path) -> None:
     rng = random.Random(3)
     rounds = [rows or [{"tick": 30, "k": "x", "i": 1, "f": 1.0, "x": 1.0}] for rows in draw_rounds(rng, 4)]
     text = "SELECT k, count(*) AS n FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k"
@@ -104,13 +101,13 @@ def test_a_crash_at_every_point_of_a_round_leaves_every_change_once(tmp_path: Pa
     queries = [{name: asked(text, emit, name) for name, emit in emits.items()}] * len(rounds)
     passed: list[str] = []
     with watched(passed.append):
-        run(tmp_path / "whole", rounds, queries, placement)
+        run(tmp_path / "whole", rounds, queries)
     assert set(EMITTED_FAULT_POINTS) <= set(passed)
     for crash in range(0, len(passed), 7):
         folder = tmp_path / str(crash)
         with pytest.raises(CrashError), crash_after(crash):
-            run(folder, rounds, queries, placement)
-        run(folder, rounds, queries, placement)
+            run(folder, rounds, queries)
+        run(folder, rounds, queries)
         for name in emits:
             assert bag(rows_of(folder, name)) == bag(rows_of(tmp_path / "whole", name)), crash
 

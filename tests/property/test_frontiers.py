@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.catalogs import INTAKES, STREAMS, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.drawing import examples
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.rounds import Life, Round, count_late, expected_rows
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, Stream, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -80,19 +80,19 @@ def cases(draw: st.DrawFn, disorder: bool) -> Case:
     return Case(streams, queries, rounds)
 
 
-def run(case: Case, folder: Path, placement: str, intake: str, crashes: Sequence[int] = ()) -> list[dict[str, Any]]:
+def run(case: Case, folder: Path, intake: str, crashes: Sequence[int] = ()) -> list[dict[str, Any]]:
     """All rounds and the end, in as many lives as there are crashes and one more; late tuples, round by round."""
     for crash in crashes:
         try:
             with crash_after(crash):
-                live(case, folder, placement, intake)
+                live(case, folder, intake)
         except CrashError:
             pass
-    return live(case, folder, placement, intake)
+    return live(case, folder, intake)
 
 
-def live(case: Case, folder: Path, placement: str, intake: str) -> list[dict[str, Any]]:
-    options: dict[str, Any] = {"placement": placement, "intake": intake, "shards": 2, "snapshot_rounds": 2}
+def live(case: Case, folder: Path, intake: str) -> list[dict[str, Any]]:
+    options: dict[str, Any] = {"intake": intake, "snapshot_rounds": 2}
     with MicroBatches(folder, case.streams, **options) as life:
         life.change(case.queries)
         for batch in case.rounds[life.loop.next_round :]:
@@ -103,12 +103,10 @@ def live(case: Case, folder: Path, placement: str, intake: str) -> list[dict[str
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(case=cases(disorder=True), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
-def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
-    case: Case, placement: str, intake: str
-) -> None:
+@given(case=cases(disorder=True), intake=INTAKES)
+def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(case: Case, intake: str) -> None:
     with tempfile.TemporaryDirectory() as name:
-        late = run(case, Path(name), placement, intake)
+        late = run(case, Path(name), intake)
         answers = answers_in(Path(name))
     first = len(case.rounds) + 1 - len(late)  # figures of older rounds are dropped with their logs
     for stream in case.streams:
@@ -126,15 +124,14 @@ def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
 @settings(max_examples=examples(25), deadline=None)
 @given(
     case=cases(disorder=False),
-    placement=st.sampled_from(PLACEMENTS),
     intake=INTAKES,
     crashes=st.lists(st.integers(0, 40), max_size=3),
 )
 def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
-    case: Case, placement: str, intake: str, crashes: list[int]
+    case: Case, intake: str, crashes: list[int]
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
-        late = run(case, Path(name), placement, intake, crashes)
+        late = run(case, Path(name), intake, crashes)
         answers = answers_in(Path(name))
     assert all(late_counts == {"partly": 0, "dropped": 0} for round in late for late_counts in round.values())
     for query in case.queries.values():

@@ -18,7 +18,7 @@ from support.join_catalogs import joins, rows
 from support.join_looms import answered, join_plan, planned, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.stages import PlanOptions
 from windloom.slicing.slicings import SLICINGS
@@ -66,10 +66,10 @@ def test_every_fold_order_and_early_side_answers_what_the_oracle_answers(
 # ---- rounds ---------------------------------------------------------------------------------------------------------
 
 
-def live(case: JoinRounds, folder: Path, placement: str, bits: int) -> None:
+def live(case: JoinRounds, folder: Path, bits: int) -> None:
     """One life: the rounds that are left, and the end."""
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
-    options: dict[str, Any] = {"placement": placement, "shards": 2, "snapshot_rounds": 2}
+    options: dict[str, Any] = {"snapshot_rounds": 2}
     options["joins"] = join_plan(bits, registry)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
@@ -79,24 +79,24 @@ def live(case: JoinRounds, folder: Path, placement: str, bits: int) -> None:
             life.finish()
 
 
-def run(case: JoinRounds, placement: str, bits: int, crashes: Sequence[int] = ()) -> dict[int, dict[str, list[Row]]]:
+def run(case: JoinRounds, bits: int, crashes: Sequence[int] = ()) -> dict[int, dict[str, list[Row]]]:
     with tempfile.TemporaryDirectory() as name:
         for crash in crashes:
             try:
                 with crash_after(crash):
-                    live(case, Path(name), placement, bits)
+                    live(case, Path(name), bits)
             except CrashError:
                 pass
-        live(case, Path(name), placement, bits)
+        live(case, Path(name), bits)
         return answers_in(Path(name))
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), bits=st.integers(0, 7))
+@given(case=join_rounds(), bits=st.integers(0, 7))
 def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are_open(
-    case: JoinRounds, placement: str, bits: int
+    case: JoinRounds, bits: int
 ) -> None:
-    answers = run(case, placement, bits)
+    answers = run(case, bits)
     for name, asked in case.asked.items():
         query = asked.query(name)
         for number, wanted in case.expected(query).items():
@@ -108,14 +108,13 @@ def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are
 @settings(max_examples=examples(30), deadline=None)
 @given(
     case=join_rounds(disorder=False, landmarks=False),
-    placement=st.sampled_from(PLACEMENTS),
     bits=st.integers(0, 7),
     crashes=st.lists(st.integers(0, 40), max_size=3),
 )
 def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
-    case: JoinRounds, placement: str, bits: int, crashes: list[int]
+    case: JoinRounds, bits: int, crashes: list[int]
 ) -> None:
-    answers = run(case, placement, bits, crashes)
+    answers = run(case, bits, crashes)
     for name, asked in case.asked.items():
         query = asked.query(name)
         found = [row for _, reported in sorted(answers.items()) for row in reported.get(name, [])]

@@ -1,4 +1,4 @@
-"""Queries that are added to a stream that keeps tuples begin with the past, on every placement, whatever crashes."""
+"""Queries that are added to a stream that keeps tuples begin with the past, whatever crashes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.join_looms import registered
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.row_history import RowHistory
 from support.row_rounds import STREAMS
-from windloom.checkpoint.shards.files import ShardFiles
 from windloom.testing import answer, answer_rows
 from windloom_tools.oracle.scalars import scalar
 
@@ -48,10 +46,10 @@ def rounds(draw: st.DrawFn) -> list[list[Row]]:
     return [rows[begin:end] for begin, end in bounds]
 
 
-def run(folder: Path, batches: list[list[Row]], later: dict[int, list[str]], placement: str) -> None:
+def run(folder: Path, batches: list[list[Row]], later: dict[int, list[str]]) -> None:
     """From where the checkpoint is to the end; `later` names queries that come before a round."""
     streams = {"s": STREAMS["s"]}
-    options: dict[str, Any] = {"placement": placement, "tuples": 1000, "history": RowHistory, "snapshot_rounds": 2}
+    options: dict[str, Any] = {"tuples": 1000, "history": RowHistory, "snapshot_rounds": 2}
     with MicroBatches(folder, streams, types=TYPES, **options) as life:
         for number in range(life.loop.next_round, len(batches)):
             names = [*RUNNING, *(name for before, own in later.items() if before <= number for name in own)]
@@ -88,10 +86,9 @@ def expected(batches: list[list[Row]], names: list[str]) -> dict[str, list[str]]
     names=st.lists(st.sampled_from(sorted(LATER)), min_size=1, max_size=3, unique=True),
     before=st.integers(1, 3),
     crashes=st.lists(st.integers(0, 60), max_size=4),
-    placement=st.sampled_from(PLACEMENTS),
 )
 def test_queries_added_later_report_what_they_would_have_from_the_first_round_on(
-    batches: list[list[Row]], names: list[str], before: int, crashes: list[int], placement: str
+    batches: list[list[Row]], names: list[str], before: int, crashes: list[int]
 ) -> None:
     later = {before: names[:1], before + 1: names[1:]}
     asked = [name for round, own in later.items() if round < len(batches) for name in own]
@@ -99,15 +96,14 @@ def test_queries_added_later_report_what_they_would_have_from_the_first_round_on
         for crash in crashes:
             try:
                 with crash_after(crash):
-                    run(Path(folder), batches, later, placement)
+                    run(Path(folder), batches, later)
             except CrashError:
                 pass
-        run(Path(folder), batches, later, placement)
+        run(Path(folder), batches, later)
         assert found(Path(folder)) == expected(batches, [*RUNNING, *asked])
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_no_crash_between_two_writes_loses_or_doubles_the_past(tmp_path: Path, placement: str) -> None:
+def test_no_crash_between_two_writes_loses_or_doubles_the_past(tmp_path: Path) -> None:
     rows = [{"tick": 3 * i, "k": "abc"[i % 3], "i": i % 5} for i in range(16)]
     batches = [rows[begin : begin + 4] for begin in range(0, 16, 4)]
     later = {2: ["by_value", "longer", "more", "pairs"]}
@@ -116,10 +112,8 @@ def test_no_crash_between_two_writes_loses_or_doubles_the_past(tmp_path: Path, p
         folder = tmp_path / str(crash)
         try:
             with crash_after(crash):
-                run(folder, batches, later, placement)
+                run(folder, batches, later)
         except CrashError:
             pass
-        run(folder, batches, later, placement)
+        run(folder, batches, later)
         assert found(folder) == whole, crash
-        if placement == "executors":
-            assert not [name for name in ShardFiles(str(folder / "checkpoint"))._there() if name.endswith(".past")]

@@ -22,7 +22,7 @@ from support.durable import make_batches, reported, run_stream
 from support.join_catalogs import ATTACHED, RELATIONS
 from support.join_looms import registered
 from support.join_rounds import JoinRounds, join_rounds
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan
 from support.postponing import RandomScheduling
 from support.relations import Versions
@@ -197,9 +197,9 @@ def rows_by_query(folder: Path) -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=32)
-def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]:
+def undisturbed(seed: int) -> tuple[dict[str, list[str]], bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        state = run_stream(Path(folder), make_batches(seed, ROUNDS, placement), ALL_LOGS, placement)
+        state = run_stream(Path(folder), make_batches(seed, ROUNDS), ALL_LOGS)
         return rows_by_query(Path(folder)), encode(state)
 
 
@@ -208,37 +208,34 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]
     seed=st.integers(0, 9),
     chance=st.integers(0, 2**32 - 1),
     crashes=st.lists(st.integers(0, 80), max_size=6),
-    placement=st.sampled_from(PLACEMENTS),
 )
 def test_postponing_crashes_and_changes_of_queries_lose_and_double_no_row(
-    seed: int, chance: int, crashes: list[int], placement: str
+    seed: int, chance: int, crashes: list[int]
 ) -> None:
-    batches = make_batches(seed, ROUNDS, placement)
+    batches = make_batches(seed, ROUNDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for life, crash in enumerate(crashes):
             try:
                 with crash_after(crash):
-                    run_stream(folder, batches, ALL_LOGS, placement, scheduling=RandomScheduling(chance + life))
+                    run_stream(folder, batches, ALL_LOGS, scheduling=RandomScheduling(chance + life))
             except CrashError:
                 pass
-        state = run_stream(folder, batches, ALL_LOGS, placement, scheduling=RandomScheduling(chance))
-        rows, bytes_ = undisturbed(seed, placement)
+        state = run_stream(folder, batches, ALL_LOGS, scheduling=RandomScheduling(chance))
+        rows, bytes_ = undisturbed(seed)
         assert rows_by_query(folder) == rows
         assert encode(replace(state, since={})) == encode(replace(decode(bytes_), since={}))
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 2**32 - 1))
+@given(case=join_rounds(), seed=st.integers(0, 2**32 - 1))
 def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_windows_closed(
-    case: JoinRounds, placement: str, seed: int
+    case: JoinRounds, seed: int
 ) -> None:
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
     with tempfile.TemporaryDirectory() as name:
         scheduling = RandomScheduling(seed)
-        with MicroBatches(
-            Path(name), case.streams, types=registry.types(), placement=placement, shards=2, scheduling=scheduling
-        ) as life:
+        with MicroBatches(Path(name), case.streams, types=registry.types(), scheduling=scheduling) as life:
             life.change(registry.queries)
             for round_ in case.rounds:
                 life.round(round_)
@@ -259,12 +256,9 @@ def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_window
 @settings(max_examples=examples(20), deadline=None)
 @given(
     case=join_rounds(relations=[*RELATIONS, *ATTACHED]),
-    placement=st.sampled_from(PLACEMENTS),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_joins_with_relations_see_the_versions_that_they_see_without_a_budget(
-    case: JoinRounds, placement: str, seed: int
-) -> None:
+def test_joins_with_relations_see_the_versions_that_they_see_without_a_budget(case: JoinRounds, seed: int) -> None:
     """Those whose windows see a version are answered at once; those whose tuples were joined with one may wait."""
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
     with tempfile.TemporaryDirectory() as name:
@@ -272,8 +266,6 @@ def test_joins_with_relations_see_the_versions_that_they_see_without_a_budget(
             Path(name),
             case.streams,
             types=registry.types(),
-            placement=placement,
-            shards=2,
             scheduling=RandomScheduling(seed),
             relations={**RELATIONS, **ATTACHED},
             versions=Versions(case.versions),

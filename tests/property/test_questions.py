@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.catalogs import STREAM, make_query
 from support.drawing import examples
-from support.micro_batches import PLACEMENTS, MicroBatches
+from support.micro_batches import MicroBatches
 from support.postponing import RandomScheduling
 from support.questions import Asker, History, in_threads, rows_of
 from support.rounds import plan_of
@@ -29,7 +28,6 @@ from windloom.model import Aggregate, Expression, Query, TimeWindow
 Row = dict[str, Any]
 DELAY = 4
 STREAMS = {"s": replace(STREAM, delay_ticks=DELAY)}
-both = pytest.mark.parametrize("placement", PLACEMENTS)
 
 TOTAL = Aggregate("sum", Expression.of_column("i"))
 #: What runs; questions are about the same sets, with other windows on the same edges.
@@ -58,9 +56,9 @@ def rounds_of(seed: int, count: int) -> list[list[Row]]:
     ]
 
 
-def started(folder: Path, placement: str, **more: Any) -> MicroBatches:
+def started(folder: Path, **more: Any) -> MicroBatches:
     """All of the past is kept, so that the oracle need not know what was dropped."""
-    return MicroBatches(folder, STREAMS, placement=placement, history_ticks=10_000, snapshot_rounds=2, **more)
+    return MicroBatches(folder, STREAMS, history_ticks=10_000, snapshot_rounds=2, **more)
 
 
 def running(number: int) -> Mapping[str, Query]:
@@ -74,11 +72,10 @@ def run_round(life: MicroBatches, history: History, rows: Sequence[Row]) -> None
     life.round({"s": rows})
 
 
-@both
-def test_many_askers_beside_rounds_see_committed_rounds_only(tmp_path: Path, placement: str) -> None:
+def test_many_askers_beside_rounds_see_committed_rounds_only(tmp_path: Path) -> None:
     history, done = History(DELAY), threading.Event()
     batches = rounds_of(3, 9)
-    with started(tmp_path, placement) as life:
+    with started(tmp_path) as life:
         run_round(life, history, batches[0])
 
         def asking(number: int) -> None:
@@ -103,11 +100,10 @@ def test_many_askers_beside_rounds_see_committed_rounds_only(tmp_path: Path, pla
     assert any(event.after > event.before for event in history.events), "some question met a commit"
 
 
-@both
-def test_at_every_instant_of_a_round_questions_see_the_one_before(tmp_path: Path, placement: str) -> None:
+def test_at_every_instant_of_a_round_questions_see_the_one_before(tmp_path: Path) -> None:
     history = History(DELAY)
     asked: list[tuple[str, int]] = []
-    with started(tmp_path, placement) as life:
+    with started(tmp_path) as life:
         asker = Asker(life, history, 0)
 
         def ask(point: str) -> None:
@@ -122,11 +118,10 @@ def test_at_every_instant_of_a_round_questions_see_the_one_before(tmp_path: Path
     assert {point for point, _ in asked} <= {*FAULT_POINTS, "after pieces"}
 
 
-@both
-def test_a_question_does_not_wait_for_the_round_that_runs(tmp_path: Path, placement: str) -> None:
+def test_a_question_does_not_wait_for_the_round_that_runs(tmp_path: Path) -> None:
     first, second = rounds_of(6, 2)
     history, taking, asked = History(DELAY), threading.Event(), threading.Event()
-    with started(tmp_path, placement) as life:
+    with started(tmp_path) as life:
         run_round(life, history, first)
         take_in = life.jobs.take_in
 
@@ -151,17 +146,14 @@ def test_a_question_does_not_wait_for_the_round_that_runs(tmp_path: Path, placem
     query=st.sampled_from(ASKED),
     history_ticks=st.sampled_from([0, 8, 10_000]),
     first=st.integers(1, 4),
-    placement=st.sampled_from(PLACEMENTS),
 )
 def test_a_repaired_answer_is_the_one_that_would_be_given_anew(
-    seed: int, query: Query, history_ticks: int, first: int, placement: str
+    seed: int, query: Query, history_ticks: int, first: int
 ) -> None:
     """With late tuples, with history that is dropped meanwhile, and with queries that change."""
     with tempfile.TemporaryDirectory() as name:
         history = History(DELAY)
-        with MicroBatches(
-            Path(name), STREAMS, placement=placement, history_ticks=history_ticks, scheduling=RandomScheduling(seed)
-        ) as life:
+        with MicroBatches(Path(name), STREAMS, history_ticks=history_ticks, scheduling=RandomScheduling(seed)) as life:
             batches = rounds_of(seed, 6)
             for rows in batches[:first]:
                 run_round(life, history, rows)
@@ -191,13 +183,12 @@ def told(found: SnapshotAnswer) -> tuple[Any, ...]:
     return found.round, found.closed, found.since, sorted(map(repr, rows_of(found)))
 
 
-@both
-def test_questions_see_the_same_whether_answers_are_postponed_or_not(tmp_path: Path, placement: str) -> None:
+def test_questions_see_the_same_whether_answers_are_postponed_or_not(tmp_path: Path) -> None:
     prompt, late = History(DELAY), History(DELAY)
     batches = rounds_of(8, 6)
     with (
-        started(tmp_path / "prompt", placement) as prompt_life,
-        started(tmp_path / "late", placement, scheduling=RandomScheduling(1)) as slow_life,
+        started(tmp_path / "prompt") as prompt_life,
+        started(tmp_path / "late", scheduling=RandomScheduling(1)) as slow_life,
     ):
         for rows in batches:
             run_round(prompt_life, prompt, rows)

@@ -7,14 +7,13 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
 from support.durable import make_batches, reported, run_killed, run_stream
 from support.lives import whole_life
-from support.micro_batches import PLACEMENTS, CrashError, crash_after, crash_at
+from support.micro_batches import CrashError, crash_after, crash_at
 from windloom.checkpoint.state_codec import encode
 from windloom.checkpoint.storage import FAULT_POINTS, watched
 
@@ -22,9 +21,9 @@ ROUNDS = 12
 
 
 @lru_cache(maxsize=32)
-def undisturbed(seed: int, placement: str) -> tuple[dict[int, dict[str, list[str]]], bytes]:
+def undisturbed(seed: int) -> tuple[dict[int, dict[str, list[str]]], bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        state = run_stream(Path(folder), make_batches(seed, ROUNDS, placement), placement=placement)
+        state = run_stream(Path(folder), make_batches(seed, ROUNDS))
         return reported(Path(folder)), encode(state)
 
 
@@ -35,23 +34,22 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[int, dict[str, list[str
     crashes=st.lists(st.integers(0, 60), min_size=1, max_size=8),
     torn=st.lists(st.sampled_from(["begun", "log", "commits", "snapshots", ""]), max_size=8),
     cut=st.integers(0, 40),
-    placement=st.sampled_from(PLACEMENTS),
 )
 def test_any_crashes_and_torn_last_files_change_no_answer(
-    seed: int, crashes: list[int], torn: list[str], cut: int, placement: str
+    seed: int, crashes: list[int], torn: list[str], cut: int
 ) -> None:
-    rounds = make_batches(seed, ROUNDS, placement)
+    rounds = make_batches(seed, ROUNDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for crash, tear in zip(crashes, torn + [""] * len(crashes), strict=False):
             before = set((folder / "checkpoint").rglob("*"))
             try:
                 with crash_after(crash):
-                    run_stream(folder, rounds, placement=placement)
+                    run_stream(folder, rounds)
             except CrashError:
                 tear_last(folder / "checkpoint", tear, cut, before)
-        state = run_stream(folder, rounds, placement=placement)
-        answers, bytes_ = undisturbed(seed, placement)
+        state = run_stream(folder, rounds)
+        answers, bytes_ = undisturbed(seed)
         assert reported(folder) == answers
         assert encode(state) == bytes_
 
@@ -70,31 +68,27 @@ def tear_last(checkpoint: Path, folder: str, cut: int, before: set[Path]) -> Non
         files[-1].write_bytes(files[-1].read_bytes()[:cut])
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_every_fault_point_is_passed_and_survived(tmp_path: Path, placement: str) -> None:
-    rounds, passed = make_batches(1, ROUNDS, placement), list[str]()
+def test_every_fault_point_is_passed_and_survived(tmp_path: Path) -> None:
+    rounds, passed = make_batches(1, ROUNDS), list[str]()
     with watched(passed.append):
-        run_stream(tmp_path / "whole", rounds, placement=placement)
-    points = FAULT_POINTS if placement == "driver" else (*FAULT_POINTS, "after pieces")
-    assert set(passed) == set(points)
-    for point in points:
+        run_stream(tmp_path / "whole", rounds)
+    assert set(passed) == set(FAULT_POINTS)
+    for point in FAULT_POINTS:
         folder = tmp_path / point
         # Once a start, until it comes no further.
         for _ in range(2):
             try:
                 with crash_at(point):
-                    run_stream(folder, rounds, placement=placement)
+                    run_stream(folder, rounds)
             except CrashError:
                 pass
-        run_stream(folder, rounds, placement=placement)
-        assert reported(folder) == undisturbed(1, placement)[0]
-        assert not list((folder / "answers" / ".pieces").glob("*.piece"))
+        run_stream(folder, rounds)
+        assert reported(folder) == undisturbed(1)[0]
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, placement: str) -> None:
+def test_a_killed_process_goes_on_where_it_was(tmp_path: Path) -> None:
     faults = ["before rename:9", "after log:2", "before sink:1", "after commit:3"]
-    for fault in faults if placement == "driver" else [*faults[1:3], "after pieces:6", "after sink:2"]:
-        assert whole_life(run_killed, tmp_path, placement, fault=fault) == -signal.SIGKILL
-    assert whole_life(run_killed, tmp_path, placement) == 0
-    assert reported(tmp_path) == undisturbed(7, placement)[0]
+    for fault in faults:
+        assert whole_life(run_killed, tmp_path, fault=fault) == -signal.SIGKILL
+    assert whole_life(run_killed, tmp_path) == 0
+    assert reported(tmp_path) == undisturbed(7)[0]

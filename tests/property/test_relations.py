@@ -20,7 +20,7 @@ from support.join_catalogs import ATTACHED, RELATIONS, joins, rows, versions
 from support.join_looms import answered, planned, possible, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in
+from support.micro_batches import CrashError, MicroBatches, answers_in
 from support.relations import Versions
 from support.switching import any_choices
 from windloom.checkpoint.storage import watched
@@ -79,13 +79,13 @@ def test_every_fold_order_slicing_and_strategy_answers_what_the_oracle_answers(
 # ---- rounds ---------------------------------------------------------------------------------------------------------
 
 
-def live(case: JoinRounds, folder: Path, placement: str, intake: str, seed: int | None = None) -> None:
+def live(case: JoinRounds, folder: Path, intake: str, seed: int | None = None) -> None:
     """One life: the rounds that are left, and the end; the relation is what the case says of each round.
 
     With a seed, every round has a plan of its own.
     """
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
-    options: dict[str, Any] = {"placement": placement, "shards": 2, "snapshot_rounds": 2}
+    options: dict[str, Any] = {"snapshot_rounds": 2}
     options |= {"intake": possible(intake, registry), "relations": {**RELATIONS, **ATTACHED}}
     options["versions"] = Versions(case.versions)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
@@ -109,20 +109,20 @@ def check(case: JoinRounds, answers: dict[int, dict[str, list[Row]]]) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
+@given(case=join_rounds(relations=BOTH), intake=INTAKES)
 def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_that_in_which_they_came(
-    case: JoinRounds, placement: str, intake: str
+    case: JoinRounds, intake: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        live(case, Path(folder), placement, intake)
+        live(case, Path(folder), intake)
         check(case, answers_in(Path(folder)))
 
 
 @settings(max_examples=examples(20), deadline=None)
-@given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 1000))
-def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds, placement: str, seed: int) -> None:
+@given(case=join_rounds(relations=BOTH), seed=st.integers(0, 1000))
+def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        live(case, Path(folder), placement, "auto", seed)
+        live(case, Path(folder), "auto", seed)
         check(case, answers_in(Path(folder)))
 
 
@@ -130,11 +130,10 @@ def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds
 @given(
     case=join_rounds(relations=BOTH),
     lives=st.lists(st.tuples(st.integers(0, 40), st.lists(versions(), min_size=6, max_size=6)), min_size=1, max_size=3),
-    placement=st.sampled_from(PLACEMENTS),
     intake=INTAKES,
 )
 def test_a_replayed_round_sees_the_version_that_it_has_logged_whatever_the_relation_is_by_then(
-    case: JoinRounds, lives: Sequence[tuple[int, list[dict[str, list[Row]]]]], placement: str, intake: str
+    case: JoinRounds, lives: Sequence[tuple[int, list[dict[str, list[Row]]]]], intake: str
 ) -> None:
     """Each life finds other versions than the one before; a round has those of the life that logged it."""
     logged: dict[int, int] = {}
@@ -143,7 +142,7 @@ def test_a_replayed_round_sees_the_version_that_it_has_logged_whatever_the_relat
         for number, left in enumerate([*(crash for crash, _ in lives), None]):
             try:
                 with watched(_Crash(left, logged, number)):
-                    live(replace(case, versions=every[number]), Path(name), placement, intake)
+                    live(replace(case, versions=every[number]), Path(name), intake)
             except CrashError:
                 pass
         answers = answers_in(Path(name))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.drawing import examples
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.row_rounds import QUERIES, STREAMS, TYPES, RowRounds, row_rounds
 from windloom.checkpoint.storage import TUPLE_FAULT_POINTS, watched
 from windloom.testing import answer_rows
@@ -49,11 +49,10 @@ def expected(asked: RowRounds, names: tuple[str, ...]) -> Reported:
 @given(
     asked=row_rounds(),
     names=st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=4, unique=True),
-    placement=st.sampled_from(PLACEMENTS),
 )
-def test_every_round_reports_what_the_definition_says(asked: RowRounds, names: list[str], placement: str) -> None:
+def test_every_round_reports_what_the_definition_says(asked: RowRounds, names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run(Path(folder), asked, tuple(names), placement=placement)
+        run(Path(folder), asked, tuple(names))
         assert reported(Path(folder)) == expected(asked, tuple(names))
 
 
@@ -74,25 +73,23 @@ def test_one_round_with_everything_reports_what_a_batch_run_does(name: str, aske
     asked=row_rounds(),
     names=st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=3, unique=True),
     crashes=st.lists(st.integers(0, 40), min_size=1, max_size=4),
-    placement=st.sampled_from(PLACEMENTS),
 )
-def test_any_crashes_change_nothing(asked: RowRounds, names: list[str], crashes: list[int], placement: str) -> None:
+def test_any_crashes_change_nothing(asked: RowRounds, names: list[str], crashes: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for crash in crashes:
             try:
                 with crash_after(crash):
-                    run(Path(folder), asked, tuple(names), placement=placement)
+                    run(Path(folder), asked, tuple(names))
             except CrashError:
                 pass
-        run(Path(folder), asked, tuple(names), placement=placement)
+        run(Path(folder), asked, tuple(names))
         assert reported(Path(folder)) == expected(asked, tuple(names))
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_tuples_are_complete_before_they_are_logged(tmp_path: Path, placement: str) -> None:
+def test_tuples_are_complete_before_they_are_logged(tmp_path: Path) -> None:
     passed: list[str] = []
     row = {"tick": 3, "k": "a", "i": 2}
     with watched(passed.append):
-        run(tmp_path, RowRounds([{"s": [row]}], STREAMS), ("tumbling",), placement=placement)
+        run(tmp_path, RowRounds([{"s": [row]}], STREAMS), ("tumbling",))
     assert set(TUPLE_FAULT_POINTS) <= set(passed)
     assert passed.index("after tuples") < passed.index("before log") < passed.index("before sink")

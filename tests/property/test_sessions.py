@@ -16,18 +16,17 @@ from support.drawing import examples
 from support.native import taken_of_plan, tuples_table
 from support.rounds import in_order
 from windloom.checkpoint.logs import RoundLog
-from windloom.checkpoint.shards.split import join_cells, split_cells
 from windloom.checkpoint.state_codec import decode, encode
 from windloom.errors import WindloomError
 from windloom.kernels.families import ADD_INT
 from windloom.kernels.techniques.registry import allowed
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.operator.parts import divide
 from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.plan.sharding import sharding_of
 from windloom.rounds.lateness import LateCount
 from windloom.rounds.questions import ask
 from windloom.rounds.step import step
@@ -164,18 +163,18 @@ def test_late_tuples_bridge_open_sessions_and_no_complete_ones(
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(queries=catalogs(), rounds=ROUNDS, shards=st.integers(1, 4))
-def test_shards_together_are_one_step(queries: list[Query], rounds: list[tuple[list[Row], int]], shards: int) -> None:
+@given(queries=catalogs(), rounds=ROUNDS, buckets=st.integers(1, 4))
+def test_buckets_together_are_one_step(queries: list[Query], rounds: list[tuple[list[Row], int]], buckets: int) -> None:
     plan, whole = plan_of(queries), State()
-    parts = [State() for _ in range(shards)]
+    parts = [State() for _ in range(buckets)]
     for rows, watermark in rounds:
         taken = taken_of_plan(plan, rows, whole)
-        divided = dict(split_cells(taken.cells, shards, sharding_of(plan)))
+        divided = divide(taken.cells, plan, buckets)
         given = RoundInput(taken, {"s": watermark})
         blocks = []
-        for shard in range(shards):
-            own = join_cells([divided[shard]] if shard in divided else [], plan)
-            parts[shard], answers, _ = step(parts[shard], given.taking(ScanResult(own)), plan)
+        for bucket in range(buckets):
+            own = divided.get(bucket, {})
+            parts[bucket], answers, _ = step(parts[bucket], given.taking(ScanResult(own)), plan)
             blocks += list(answers.blocks())
         whole, answers, _ = step(whole, given, plan)
         for query in queries:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.drawing import examples
 from support.durable import STREAMS, Batch, make_batches, reported
 from support.join_looms import registered
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after, pieces_of
+from support.micro_batches import CrashError, MicroBatches, crash_after
 from support.row_rounds import QUERIES as ROW_QUERIES
 from support.row_rounds import STREAMS as ROW_STREAMS
 from support.row_rounds import TYPES as ROW_TYPES
@@ -39,9 +39,9 @@ def switch(life: MicroBatches, seed: int | None, number: int) -> None:
         life.switch(lambda plan: any_choices(plan, draw))
 
 
-def live(folder: Path, batches: list[Batch], placement: str, seed: int | None) -> tuple[list[RoundProgress], bytes]:
+def live(folder: Path, batches: list[Batch], seed: int | None) -> tuple[list[RoundProgress], bytes]:
     """One life, to the last round; with a seed, every round has choices of its own."""
-    with pieces_of(2), MicroBatches(folder, STREAMS, placement=placement, history_ticks=15) as life:
+    with MicroBatches(folder, STREAMS, history_ticks=15) as life:
         for number in range(life.loop.next_round, len(batches)):
             life.change(batches[number].queries)
             switch(life, seed, number)
@@ -50,24 +50,24 @@ def live(folder: Path, batches: list[Batch], placement: str, seed: int | None) -
 
 
 @lru_cache(maxsize=32)
-def fixed(seed: int, placement: str, changing: bool) -> Switched:
+def fixed(seed: int, changing: bool) -> Switched:
     with tempfile.TemporaryDirectory() as folder:
-        done, state = live(Path(folder), batches_of(seed, placement, changing), placement, None)
+        done, state = live(Path(folder), batches_of(seed, changing), None)
         return reported(Path(folder)), done, state
 
 
-def batches_of(seed: int, placement: str, changing: bool) -> list[Batch]:
+def batches_of(seed: int, changing: bool) -> list[Batch]:
     """Without `changing`, the first queries stay."""
-    found = make_batches(seed, ROUNDS, placement)
+    found = make_batches(seed, ROUNDS)
     return found if changing else [round_._replace(queries=found[0].queries) for round_ in found]
 
 
-def switching(folder: Path, seed: int, choices: int, crashes: list[int], placement: str, changing: bool) -> Switched:
-    batches = batches_of(seed, placement, changing)
+def switching(folder: Path, seed: int, choices: int, crashes: list[int], changing: bool) -> Switched:
+    batches = batches_of(seed, changing)
     for life, crash in enumerate(crashes):
         with suppress(CrashError), crash_after(crash):
-            live(folder, batches, placement, choices + life)
-    done, state = live(folder, batches, placement, choices)
+            live(folder, batches, choices + life)
+    done, state = live(folder, batches, choices)
     return reported(folder), done, state
 
 
@@ -75,18 +75,17 @@ SWITCHED = {
     "seed": st.integers(0, 5),
     "choices": st.integers(0, 1000),
     "crashes": st.lists(st.integers(0, 60), max_size=4),
-    "placement": st.sampled_from(PLACEMENTS),
 }
 
 
 @settings(max_examples=examples(14), deadline=None)
 @given(**SWITCHED)
 def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_state(
-    seed: int, choices: int, crashes: list[int], placement: str
+    seed: int, choices: int, crashes: list[int]
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
-        answers, done, state = switching(Path(name), seed, choices, crashes, placement, False)
-    wanted_answers, wanted, wanted_state = fixed(seed, placement, False)
+        answers, done, state = switching(Path(name), seed, choices, crashes, False)
+    wanted_answers, wanted, wanted_state = fixed(seed, False)
     assert answers == wanted_answers
     assert state == wanted_state
     for progress, expected in zip(reversed(done), reversed(wanted), strict=False):
@@ -100,14 +99,14 @@ def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_stat
 @settings(max_examples=examples(14), deadline=None)
 @given(**SWITCHED)
 def test_queries_that_come_and_go_report_the_same_from_where_on_they_are_complete(
-    seed: int, choices: int, crashes: list[int], placement: str
+    seed: int, choices: int, crashes: list[int]
 ) -> None:
     """How far back a query that is added is answered depends on what the logs of past rounds hold: tuples, or cells."""
     with tempfile.TemporaryDirectory() as name:
-        answers, _, state = switching(Path(name), seed, choices, crashes, placement, True)
-    wanted, _, wanted_state = fixed(seed, placement, True)
+        answers, _, state = switching(Path(name), seed, choices, crashes, True)
+    wanted, _, wanted_state = fixed(seed, True)
     assert state == wanted_state
-    found, expected = by_life(answers, seed, placement), by_life(wanted, seed, placement)
+    found, expected = by_life(answers, seed), by_life(wanted, seed)
     for life in found.keys() | expected.keys():
         rows, others = found.get(life, []), expected.get(life, [])
         starts = [min((start for _, start, _ in own), default=None) for own in (rows, others)]
@@ -115,11 +114,11 @@ def test_queries_that_come_and_go_report_the_same_from_where_on_they_are_complet
         assert [row for row in rows if row[1] >= first] == [other for other in others if other[1] >= first], life
 
 
-def by_life(answers: Reported, seed: int, placement: str) -> dict[tuple[str, int], list[tuple[int, int, str]]]:
+def by_life(answers: Reported, seed: int) -> dict[tuple[str, int], list[tuple[int, int, str]]]:
     """(round, start of the window, row) of every query, by its name and the round with which it came."""
     found: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
     came: dict[str, tuple[Query, int]] = {}
-    for number, batch in enumerate(batches_of(seed, placement, True)):
+    for number, batch in enumerate(batches_of(seed, True)):
         kept = {name: came[name] for name, query in batch.queries.items() if name in came and came[name][0] == query}
         came = {name: kept.get(name, (query, number)) for name, query in batch.queries.items()}
         for name, rows in answers.get(number, {}).items():
@@ -143,7 +142,7 @@ def a_row(tick: int, draw: random.Random) -> dict[str, object]:
     return {"tick": tick + draw.randrange(-6, 8), "k": draw.choice("xyz"), "i": draw.randrange(9)}
 
 
-def joined_rounds(folder: Path, seed: int, placement: str, choices: int | None) -> None:
+def joined_rounds(folder: Path, seed: int, choices: int | None) -> None:
     """Three streams in disorder; with a seed for choices, every round has its own."""
     draw = random.Random(seed)
     rounds = [
@@ -157,7 +156,7 @@ def joined_rounds(folder: Path, seed: int, placement: str, choices: int | None) 
         for number in range(6)
     ]
     streams = {name: replace(stream, delay_ticks=4) for name, stream in JOINED.streams.items()}
-    with MicroBatches(folder, streams, types=JOINED.types(), placement=placement, shards=2, snapshot_rounds=2) as life:
+    with MicroBatches(folder, streams, types=JOINED.types(), snapshot_rounds=2) as life:
         life.change(JOINED.queries)
         for number in range(life.loop.next_round, len(rounds)):
             switch(life, choices, number)
@@ -165,9 +164,9 @@ def joined_rounds(folder: Path, seed: int, placement: str, choices: int | None) 
 
 
 @lru_cache(maxsize=8)
-def fixed_joins(seed: int, placement: str) -> Reported:
+def fixed_joins(seed: int) -> Reported:
     with tempfile.TemporaryDirectory() as folder:
-        joined_rounds(Path(folder), seed, placement, None)
+        joined_rounds(Path(folder), seed, None)
         return reported(Path(folder))
 
 
@@ -176,17 +175,14 @@ def fixed_joins(seed: int, placement: str) -> Reported:
     seed=st.integers(0, 3),
     choices=st.integers(0, 1000),
     crashes=st.lists(st.integers(0, 50), max_size=3),
-    placement=st.sampled_from(PLACEMENTS),
 )
-def test_a_switch_in_every_round_changes_nothing_of_joins(
-    seed: int, choices: int, crashes: list[int], placement: str
-) -> None:
+def test_a_switch_in_every_round_changes_nothing_of_joins(seed: int, choices: int, crashes: list[int]) -> None:
     with tempfile.TemporaryDirectory() as name:
         for life, crash in enumerate(crashes):
             with suppress(CrashError), crash_after(crash):
-                joined_rounds(Path(name), seed, placement, choices + life)
-        joined_rounds(Path(name), seed, placement, choices)
-        assert reported(Path(name)) == fixed_joins(seed, placement)
+                joined_rounds(Path(name), seed, choices + life)
+        joined_rounds(Path(name), seed, choices)
+        assert reported(Path(name)) == fixed_joins(seed)
 
 
 #: Of three strands, of which only some may be joined in another order; of several selections; under aggregates.

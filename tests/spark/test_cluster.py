@@ -1,4 +1,4 @@
-"""Executor placement on a real cluster, master and workers as processes: a task is killed, others run twice."""
+"""The Spark operator on a real cluster, master and workers as processes: a worker is killed, tasks run twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.cluster import UnavailableError, cluster
-from support.sharded import SHARDS, two_lives
+from support.cluster_program import answers_over
+from support.files import put
+from support.many_groups import random_trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,15 +36,15 @@ def on_cluster(master: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_cluster_gives_the_rows_of_the_driver_placement(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_rows_of_the_driver_also_if_a_worker_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+    made = random_trades(5, 60)
+    for number in range(3):
+        put(tmp_path / "in", f"{number:03d}", made[20 * number : 20 * (number + 1)])
     try:
         with cluster(tmp_path / "processes") as master:
-            found = on_cluster(master, tmp_path / "cluster")
+            found = on_cluster(master, tmp_path)
     except UnavailableError as error:
         pytest.skip(f"no cluster can be started on loopback here: {error}")
-    assert found["answers"] == two_lives(spark, tmp_path / "local", "driver")
-    assert all(found["answers"].values())
-    assert len(set(found["written"])) > SHARDS, "shards wrote rows of several rounds"
-    # The killed attempt had written its state; no log knows of it, and the file is gone.
-    assert found["attempts"]["000000001-0000"] >= 2
-    assert [name.rpartition("-")[0] for name in found["left"]] == [f"000000002-{shard:04d}" for shard in range(SHARDS)]
+    assert (tmp_path / "killed").exists()
+    assert found == answers_over(spark.read.parquet(str(tmp_path / "in")), "driver")
+    assert all(found.values())

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from support.files import follow, put
-from support.sharded import QUERIES, random_trades, rows
+from support.many_groups import QUERIES, random_trades, rows
 from support.trades import SCHEMA, settings
 from windloom import Loom, WindloomError
 from windloom.checkpoint.logs import RoundLog

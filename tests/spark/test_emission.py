@@ -125,9 +125,8 @@ def test_a_batch_run_has_final_rows_only_and_they_are_verified(
     assert loom.verify("early")
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
 def test_a_stream_replaces_early_rows_until_they_are_final(
-    spark: SparkSession, frame: DataFrame, placement: str, tmp_path: Path
+    spark: SparkSession, frame: DataFrame, tmp_path: Path
 ) -> None:
     """Files in order of time, one per round; what is left at the end is what a batch run over all of them reports."""
     frame.repartitionByRange(4, "ts").sortWithinPartitions("ts").write.parquet(str(tmp_path / "all"))
@@ -142,14 +141,11 @@ def test_a_stream_replaces_early_rows_until_they_are_final(
     loom.stream("s", source, time="ts", delay="5 seconds")
     loom.query("early", f"{TEXT} EMIT EARLY EVERY 5 seconds")
     loom.query("spark_only", f"{TEXT.replace('sum(v)', 'hash(sum(v))')} EMIT EARLY EVERY 1 hour")
-    options = {"shards": 2} if placement == "executors" else {}
     handle = loom.start(
         path=tmp_path / "answers",
         checkpoint=tmp_path / "checkpoint",
         trigger={"availableNow": True},
         finish=True,
-        placement=placement,
-        **options,
     )
     assert handle.await_termination(120)
     batch = Loom(spark)

@@ -55,7 +55,7 @@ def test_answers_of_plain_expressions_start_no_job(spark: SparkSession) -> None:
     answers = {name: results.arrow(name) for name in results}
     assert jobs(spark) == before
     assert all(loom.verify(name, results).ok for name in PLAIN)
-    there = loom.run(placement="executors", shards=2)
+    there = loom.run(placement="executors", buckets=2)
     for name, table in answers.items():
         assert there.arrow(name).schema.equals(table.schema)
         assert rows(results[name].toArrow().cast(table.schema)) == rows(table)
@@ -68,7 +68,7 @@ def test_answers_that_need_spark_take_one_job_for_all_queries(spark: SparkSessio
     answers = {name: results.arrow(name) for name in results}
     assert jobs(spark) == before + 1
     assert all(loom.verify(name, results).ok for name in SPARKS)
-    there = loom.run(placement="executors", shards=2)
+    there = loom.run(placement="executors", buckets=2)
     for name in SPARKS:
         assert rows(there.arrow(name)) == rows(answers[name])
 
@@ -147,4 +147,4 @@ def test_in_a_session_with_other_rules_spark_evaluates_everything(spark: SparkSe
         before = jobs(spark)
         answer = results.arrow("q")
         assert jobs(spark) == before + 1
-        assert answer.schema.equals(loom.run(placement="executors", shards=2).arrow("q").schema)
+        assert answer.schema.equals(loom.run(placement="executors", buckets=2).arrow("q").schema)

@@ -89,8 +89,7 @@ def test_whoever_wants_every_row_in_a_window_says_stop(spark: SparkSession) -> N
         loom.run(untimed="drop")
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_a_stream_goes_on_without_rows_that_have_no_time(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+def test_a_stream_goes_on_without_rows_that_have_no_time(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "000", HOLEY[:15])
     put(tmp_path / "in", "001", HOLEY[15:])
     loom, batch = Loom(spark), Loom(spark)
@@ -100,7 +99,7 @@ def test_a_stream_goes_on_without_rows_that_have_no_time(spark: SparkSession, tm
         each.query("flow", ASKED["flow"])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        handle = loom.start("memory", trigger=NOW, finish=True, placement=placement)
+        handle = loom.start("memory", trigger=NOW, finish=True)
         assert handle.await_termination(300)
     told = [str(warning.message) for warning in said if warning.category is WindloomWarning]
     assert len(told) == 1, "later rounds are counted, and not told"
@@ -278,12 +277,7 @@ WRONG_STARTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "an end that does not come": (FLOW, {"finish": True, "trigger": None}, "needs a stream that ends"),
     "a negative time": (FLOW, {"keep": "-1 hour"}, "cannot be negative"),
     "a placement that is unknown": (FLOW, {"placement": "cloud"}, "unknown placement"),
-    "shards on the driver": (FLOW, {"shards": 2}, "shards=2 is not used"),
-    "rows counted on executors": (
-        {"counted": ASKED["counted"]},
-        {"placement": "executors", "sink": "memory", "path": None},
-        "query 'counted'",
-    ),
+    "rounds on executors": (FLOW, {"placement": "executors"}, "runs on the driver, and not on executors"),
     "a schedule without a budget": (FLOW, {"schedule": "edf"}, "schedule 'edf' is not used"),
     "an objective that is unknown": (FLOW, {"objective": "beauty"}, "beauty"),
     "charts with an unknown option": (FLOW, {"adapt": {"part": 3}}, "no option 'part'"),

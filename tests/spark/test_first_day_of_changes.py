@@ -46,18 +46,15 @@ def start(spark: SparkSession, folder: Path, schema: str, delay: str, queries: d
     return loom.start("parquet", **places, trigger={"availableNow": True}, keep_tuples="1 hour", **more)
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_columns_come_delays_change_and_queries_are_renamed(
-    spark: SparkSession, tmp_path: Path, placement: str
-) -> None:
+def test_columns_come_delays_change_and_queries_are_renamed(spark: SparkSession, tmp_path: Path) -> None:
     put_as(tmp_path / "in", 0, ROWS[:12], SCHEMA)
-    first = start(spark, tmp_path, SCHEMA, "10 seconds", {"flow": FLOW, "rows": ROWS_OF}, placement=placement)
+    first = start(spark, tmp_path, SCHEMA, "10 seconds", {"flow": FLOW, "rows": ROWS_OF})
     assert first.awaitTermination(300)
     late = with_venue([(ROWS[14][0], "A", 1.0, 1000), *ROWS[20:]])  # 35 seconds behind the others of its round
     put_as(tmp_path / "in", 1, with_venue(ROWS[12:20]), LATER)
     put_as(tmp_path / "in", 2, late, LATER)
     queries = {"flux": FLOW, "rows": ROWS_OF, "venues": VENUES}
-    second = start(spark, tmp_path, LATER, "1 minute", queries, placement=placement)
+    second = start(spark, tmp_path, LATER, "1 minute", queries)
     assert second.awaitTermination(300)
     assert [list(progress.changes) for progress in second.recentProgress][:2] == [
         [
@@ -69,7 +66,7 @@ def test_columns_come_delays_change_and_queries_are_renamed(
     assert sum(progress.late_dropped for progress in second.recentProgress) == 0
     question = "SELECT symbol, venue, sum(volume) AS v FROM trades [TUMBLE 10 seconds] GROUP BY symbol, venue"
     asked = second.ask(question)
-    third = start(spark, tmp_path, LATER, "1 minute", queries, placement=placement, finish=True)
+    third = start(spark, tmp_path, LATER, "1 minute", queries, finish=True)
     assert third.awaitTermination(300)
     assert all(progress.changes == () for progress in third.recentProgress)
 

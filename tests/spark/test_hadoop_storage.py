@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.files import put
-from support.sharded import QUERIES, random_trades, rows, start
+from support.many_groups import QUERIES, random_trades, rows, start
 from windloom import WindloomError
 from windloom.checkpoint.storage import LOCK_FILE, watched
 from windloom.spark.sources.hadoop import STALE_SECONDS, HadoopStorage, storage_at
@@ -112,15 +112,15 @@ def test_a_stream_recovers_there_and_lets_nobody_else_in(spark: SparkSession, tm
     few = {name: QUERIES[name] for name in ("avg", "big")}
     put(tmp_path / "in", "000", made[:40])
     with watched(crash_at("after log")), pytest.raises(_CrashError):
-        start(spark, tmp_path / "in", place, "driver", few).await_termination(120)
-    running = start(spark, tmp_path / "in", place, "driver", few, trigger={"processingTime": "0 seconds"})
+        start(spark, tmp_path / "in", place, few).await_termination(120)
+    running = start(spark, tmp_path / "in", place, few, trigger={"processingTime": "0 seconds"})
     with pytest.raises(WindloomError, match="in use"):
-        start(spark, tmp_path / "in", place, "driver", few)
+        start(spark, tmp_path / "in", place, few)
     running.stop(drain=True)
     put(tmp_path / "in", "001", made[40:])
-    last = start(spark, tmp_path / "in", place, "driver", few, finish=True)
+    last = start(spark, tmp_path / "in", place, few, finish=True)
     assert last.await_termination(120)
-    here = start(spark, tmp_path / "in", tmp_path / "here", "driver", few, finish=True)
+    here = start(spark, tmp_path / "in", tmp_path / "here", few, finish=True)
     assert here.await_termination(120)
     for name in few:
         assert rows(last.arrow(name)) == rows(here.arrow(name))

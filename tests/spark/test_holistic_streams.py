@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 
 from support.files import put
-from support.sharded import random_trades, start
+from support.many_groups import random_trades, start
 from support.trades import trades
 from windloom import Loom
 
@@ -33,8 +32,7 @@ def rows(table: pa.Table) -> list[str]:
     return sorted(str(tuple(row.values())) for row in table.to_pylist())
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(spark: SparkSession, tmp_path: Path) -> None:
     made = sorted(random_trades(3, 90), key=lambda row: row[0])  # in order, so that none is late
     batch = Loom(spark)
     batch.stream("trades", trades(spark, made), time="ts")
@@ -45,9 +43,9 @@ def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(spark: SparkSession, 
     put(tmp_path / "in", "000", made[:30])
     put(tmp_path / "in", "001", made[30:37])
     options: dict[str, Any] = {"queries": QUERIES}
-    assert start(spark, tmp_path / "in", tmp_path, placement, **options).await_termination(300)
+    assert start(spark, tmp_path / "in", tmp_path, **options).await_termination(300)
     put(tmp_path / "in", "002", made[37:])
-    handle = start(spark, tmp_path / "in", tmp_path, placement, finish=True, **options)
+    handle = start(spark, tmp_path / "in", tmp_path, finish=True, **options)
     assert handle.await_termination(300)
     assert {name: rows(handle.arrow(name)) for name in QUERIES} == expected
     assert all(expected.values())

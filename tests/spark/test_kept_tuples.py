@@ -14,7 +14,6 @@ from support.files import follow, put
 from support.trades import ROWS, trades
 from windloom import Loom, WindloomError
 from windloom.engine.handle import Handle
-from windloom.engine.options import PLACEMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,10 +58,8 @@ def batch(spark: SparkSession) -> dict[str, pa.Table]:
     return {name: results.arrow(name) for name in ASKED}
 
 
-@pytest.fixture(scope="module", params=PLACEMENTS)
-def running(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[tuple[Handle, Path]]:
+@pytest.fixture(scope="module")
+def running(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Handle, Path]]:
     folder = tmp_path_factory.mktemp("kept")
     size = -(-len(ROWS) // 4)
     for number in range(3):
@@ -72,11 +69,7 @@ def running(
     loom.relation("listing", listing(spark))
     for name, text in RUNNING.items():
         loom.query(name, text)
-    placement = request.param
-    shards = 3 if placement == "executors" else None
-    handle = loom.start(
-        "memory", checkpoint=folder / "checkpoint", keep_tuples="1 day", placement=placement, shards=shards
-    )
+    handle = loom.start("memory", checkpoint=folder / "checkpoint", keep_tuples="1 day")
     handle.process_all_available()
     yield handle, folder
     handle.stop()

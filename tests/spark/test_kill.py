@@ -24,7 +24,6 @@ import pytest
 
 from support import stream_program
 from support.files import put
-from support.micro_batches import PLACEMENTS
 from support.places import Places, in_parquet
 from support.postgres import Server
 from support.reader import Reader, shown
@@ -74,15 +73,13 @@ def plan_of_kills(rng: random.Random, count: int) -> list[str | None]:
     return chosen
 
 
-def run_until_killed(
-    folder: Path, placement: str, options: Mapping[str, str], fault: str | None, rng: random.Random
-) -> bool:
+def run_until_killed(folder: Path, options: Mapping[str, str], fault: str | None, rng: random.Random) -> bool:
     """Was the process killed; it may also have come to the end of its files first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
     if fault is not None:
         environment["WINDLOOM_FAULT"] = fault
     before = len(list((folder / "checkpoint" / "begun").glob("*")))
-    command = [sys.executable, "-m", "support.stream_program", str(folder), placement]
+    command = [sys.executable, "-m", "support.stream_program", str(folder)]
     command += [f"{name}={value}" for name, value in options.items()]
     process = subprocess.Popen(command, env=environment)
     moments = rng.randrange(40)
@@ -132,26 +129,21 @@ def check_guests(found: Reported) -> int:
 
 
 #: A stream is killed at most so many times, then another one with other tuples. Every other stream has the sink
-#: `current` besides Parquet, and keeps all tuples, so that queries that are added begin with the past. The others have,
-#: on the driver, sinks outside; on executors they have Parquet alone, so that shards write pieces.
+#: `current` besides Parquet, and keeps all tuples, so that queries that are added begin with the past. The others have
+#: sinks outside.
 _MOST = 6
 #: Seconds until a stream that is to end must have ended, on a machine with much else to do.
 _PATIENCE = 1200
-RUNS = [
-    (placement, part, is_current)
-    for first, placement in enumerate(PLACEMENTS)
-    for part, is_current in enumerate((first + part) % 2 == 1 for part in range(-(-KILLS // _MOST)))
-]
+RUNS = [(part, is_current) for part in range(-(-KILLS // _MOST)) for is_current in (False, True)]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed")
-@pytest.mark.parametrize(("placement", "part", "is_current"), RUNS)
+@pytest.mark.parametrize(("part", "is_current"), RUNS)
 def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     spark: SparkSession,
     postgres: Server,
     receiver: Receiver,
     tmp_path: Path,
-    placement: str,
     part: int,
     is_current: bool,
 ) -> None:
@@ -160,7 +152,7 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     coming = files(random.Random(7 + part))
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
     places = Places(tmp_path, postgres, receiver)
-    is_outside = placement == "driver" and not is_current
+    is_outside = not is_current
     sinks = {"current": str(disturbed / "current")} if is_current else places.targets if is_outside else {}
     alone = {"current": str(undisturbed / "current")} if is_current else {}
     names = stream_program.staying(alone)
@@ -183,18 +175,18 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
         while planned:
             more(some)
             fault = planned.popleft()
-            if run_until_killed(disturbed, placement, options, fault, rng):
+            if run_until_killed(disturbed, options, fault, rng):
                 kills += 1
             else:  # its files ended before it came there: again, with the next ones
                 missed += 1
                 planned.append(fault)
             assert missed <= 5, "fault points are not passed"
         more(some + 1)
-        last = stream_program.start(spark, disturbed, placement, sinks, finish=True, keep_tuples=kept)
+        last = stream_program.start(spark, disturbed, sinks, finish=True, keep_tuples=kept)
         assert last.await_termination(_PATIENCE), "the stream does not end"
     existing = Reader(undisturbed / "current", names)
     alike = stream_program.start(
-        spark, undisturbed, placement, alone, finish=True, keep_tuples=kept, done=lambda _: existing.poll()
+        spark, undisturbed, alone, finish=True, keep_tuples=kept, done=lambda _: existing.poll()
     )
     assert alike.await_termination(_PATIENCE), "the undisturbed stream does not end"
     left, right = reported(disturbed), reported(undisturbed)
@@ -216,6 +208,6 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
         states += len(reader.seen[name])
     rows = sum(len(rows_of(place)) for place in left.values())
     print(
-        f"{placement} {part}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went;"
+        f"{part}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went;"
         f" {reader.reads} reads of current tables meanwhile, which saw {states} states"
     )

@@ -48,20 +48,19 @@ def test_a_batch_run_observes_the_same_on_executors(spark: SparkSession, names: 
         span = ROWS[-1][0] - ROWS[0][0]
         assert {seen.streams["trades"].seconds for seen in found} == {span.total_seconds()}
     shares = [estimates_of(seen).sets[SetIdentity.of_query(loom.queries["large"])].selectivity.value for seen in found]
-    assert shares[0] == pytest.approx(shares[1])
+    assert shares[1] == pytest.approx(large / len(ROWS))  # tasks of the operator see all tuples
+    if "every" in names:
+        assert shares[0] == pytest.approx(shares[1])
     assert "(observed in 1 round)" in loom.explain()
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_a_stream_observes_all_tuples_even_if_no_query_wants_them(
-    spark: SparkSession, tmp_path: Path, placement: str
-) -> None:
+def test_a_stream_observes_all_tuples_even_if_no_query_wants_them(spark: SparkSession, tmp_path: Path) -> None:
     loom = Loom(spark)
     loom.stream("trades", follow(spark, tmp_path / "in"), time="ts")
     asking(loom, ["large"])
     put(tmp_path / "in", "0", ROWS[:20])
     places = {"path": tmp_path / "out", "checkpoint": tmp_path / "checkpoint"}
-    handle = loom.start("parquet", **places, placement=placement)
+    handle = loom.start("parquet", **places)
     try:
         handle.process_all_available()
         assert "events/s (observed in 1 round)" in handle.explain()
@@ -74,7 +73,7 @@ def test_a_stream_observes_all_tuples_even_if_no_query_wants_them(
     # None of the first 20 tuples, which weigh less, and all of the last 10.
     part = 10 / (10 + 20 * math.exp(-0.5))
     assert f"{round(100 * part)} % of the stream (observed in 2 rounds)" in text.replace("\n                ", " ")
-    again = loom.start("parquet", **places, placement=placement)
+    again = loom.start("parquet", **places)
     try:
         assert "events/s (observed in 2 rounds" in again.explain(), "what was observed survives a restart"
         again.add("every", QUERIES["every"])

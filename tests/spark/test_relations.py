@@ -165,10 +165,7 @@ def test_a_path_gives_the_same_frame_until_its_files_change(spark: SparkSession,
 # ---- streams --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_a_live_stream_sees_new_versions_and_goes_on_after_a_stop(
-    spark: SparkSession, tmp_path: Path, placement: str
-) -> None:
+def test_a_live_stream_sees_new_versions_and_goes_on_after_a_stop(spark: SparkSession, tmp_path: Path) -> None:
     """Of both kinds, with a question, a query that is added, and EXPLAIN on the way."""
     versions = {number: people(spark, (1, "x", number), (2, "yz"[number % 2], 30)) for number in range(5)}
     known = {number: people(spark, (1, "", 0)) if number < 2 else people(spark) for number in range(5)}
@@ -182,9 +179,8 @@ def test_a_live_stream_sees_new_versions_and_goes_on_after_a_stop(
         loom.relation("shop", lambda: known[now["round"]], retroactive=False)
         loom.query("by_city", BY_CITY)
         loom.query("found", FOUND)
-        given: dict[str, Any] = {"shards": 2} if placement == "executors" else {}
-        given |= {"path": str(tmp_path / "out"), "checkpoint": str(tmp_path / "checkpoint"), "keep": "1 second"}
-        return loom.start("parquet", placement=placement, **given)
+        given = {"path": str(tmp_path / "out"), "checkpoint": str(tmp_path / "checkpoint"), "keep": "1 second"}
+        return loom.start("parquet", **given)
 
     def bring(number: int) -> None:
         now["round"] = number

@@ -158,8 +158,7 @@ def test_a_function_gets_each_round_and_the_live_table_has_the_latest_of_each_gr
     assert rows(handle.arrow("avg")) == sorted(latest.values(), key=repr)
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
-def test_a_silent_stream_holds_back_its_own_queries_only(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+def test_a_silent_stream_holds_back_its_own_queries_only(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "a", "000", ROWS)
     loom = Loom(spark)
     loom.stream("trades", follow(spark, tmp_path / "a"), time="ts")
@@ -167,7 +166,7 @@ def test_a_silent_stream_holds_back_its_own_queries_only(spark: SparkSession, tm
     loom.query("n", "SELECT symbol, count(*) AS n FROM trades [TUMBLE 30 seconds] GROUP BY symbol")
     loom.query("m", "SELECT symbol, count(*) AS m FROM quotes [TUMBLE 30 seconds] GROUP BY symbol")
     loom.table("both", by="symbol", queries=["n", "m"])
-    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c", "placement": placement, "keep": "1 hour"}
+    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c", "keep": "1 hour"}
     first = loom.start(**places, trigger=NOW)
     assert first.await_termination(120)
     assert (first.arrow("n").num_rows, first.arrow("m").num_rows) == (12, 0)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.files import follow, put
-from support.sharded import random_trades
+from support.many_groups import random_trades
 from support.trades import trades
 from support.user_aggregates import DEFINITIONS
 from windloom import Loom, WindloomError
@@ -82,18 +82,14 @@ def test_two_queries_share_what_they_both_ask_for(spark: SparkSession, made: lis
     assert "defined by the user, associative, commutative" in text
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
 def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(
-    spark: SparkSession, tmp_path: Path, made: list[Any], batch: Any, placement: str
+    spark: SparkSession, tmp_path: Path, made: list[Any], batch: Any
 ) -> None:
     put(tmp_path / "in", "000", made[:30])
     put(tmp_path / "in", "001", made[30:37])
     options: dict[str, Any] = {"path": tmp_path / "out", "checkpoint": tmp_path / "c", "trigger": NOW}
-    options |= {"placement": placement, "shards": 2 if placement == "executors" else None, "snapshot_rounds": 1}
-    queries = QUERIES
-    if placement == "executors":
-        queries = {name: QUERIES[name] for name in ("means", "more")}  # every worker compiles what it needs by itself
-    first = woven(follow(spark, tmp_path / "in"), queries).start("parquet", **options)
+    options |= {"snapshot_rounds": 1}
+    first = woven(follow(spark, tmp_path / "in"), QUERIES).start("parquet", **options)
     assert first.await_termination(300)
     put(tmp_path / "in", "002", made[37:])
     plain = "SELECT symbol, avg(price) AS a FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
@@ -101,9 +97,9 @@ def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(
     with pytest.raises(WindloomError, match=r"aggregate '(geo_mean|parity)' is not defined") as caught:
         forgetful.start("parquet", **options)
     assert "loom.aggregate('" in caught.value.hint
-    handle = woven(follow(spark, tmp_path / "in"), queries).start("parquet", finish=True, **options)
+    handle = woven(follow(spark, tmp_path / "in"), QUERIES).start("parquet", finish=True, **options)
     assert handle.await_termination(300)
-    assert {name: rows(handle.arrow(name)) for name in queries} == {name: batch[name] for name in queries}
+    assert {name: rows(handle.arrow(name)) for name in QUERIES} == {name: batch[name] for name in QUERIES}
     assert all(batch.values())
 
 

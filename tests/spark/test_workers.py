@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.files import put
-from support.sharded import start
-from support.trades import ROWS, trades
+from support.trades import trades
 from windloom import Loom, WindloomError
 
 if TYPE_CHECKING:
@@ -55,18 +53,3 @@ def test_a_batch_on_executors_names_the_module_that_they_lack(spark: SparkSessio
         loom.run(placement="executors", buckets=2)
     assert raised.value.detail == f"No module named '{lacking}'"
     assert loom.run(placement="driver").arrow("n").num_rows == 4
-
-
-@pytest.mark.parametrize("lacking", ["numba"], indirect=True)
-def test_a_stream_on_executors_names_it_and_goes_on_when_it_is_there(
-    spark: SparkSession, tmp_path: Path, lacking: str
-) -> None:
-    put(tmp_path / "in", "000", ROWS)
-    with pytest.raises(WindloomError, match="Python on an executor cannot import") as raised:
-        start(spark, tmp_path / "in", tmp_path / "a", "executors", COUNT).await_termination(120)
-    assert raised.value.detail == f"No module named '{lacking}'"
-    assert "start again with the same checkpoint: nothing is lost" in raised.value.hint
-    spark.sparkContext.environment.pop("PYTHONPATH")
-    handle = start(spark, tmp_path / "in", tmp_path / "a", "executors", COUNT, finish=True)
-    assert handle.await_termination(120)
-    assert handle.arrow("n").num_rows == 4

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
-from windloom.checkpoint.shards.pieces import Piece
 from windloom.language.select import parse_query
 from windloom.model import DataType, Stream
 from windloom.sinks.sink import SinkPlace, TableInfo
@@ -52,10 +51,8 @@ class Given:
 
     finished: list[tuple[str, pa.Table]]
     tables: Mapping[str, TableInfo]
-    pieces: tuple[Piece, ...] = ()
-    wide: None = None
 
-    def rows(self, *, with_pieces: bool = True) -> list[tuple[str, pa.Table]]:
+    def rows(self) -> list[tuple[str, pa.Table]]:
         return self.finished
 
     def blocks(self) -> Iterator[Block]:

@@ -1,27 +1,32 @@
-"""A stream on a cluster, placed on executors: a program of its own, because a process has one Spark session.
+"""A batch run by the Spark operator on a cluster: a program of its own, because a process has one Spark session.
 
-`python -m support.cluster_program MASTER FOLDER` tells as JSON what it answered and how often shards were attempted. In
-the second round the first attempt of a shard is killed when it has written its files.
+`python -m support.cluster_program MASTER FOLDER` prints its rows as JSON. A worker process is killed while it reads.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from support.cluster import SHORT_LIVED
-from support.sharded import two_lives
-from windloom.checkpoint.shards import pieces
-from windloom.checkpoint.storage import watched
+from support.many_groups import QUERIES, rows
+from windloom import Loom
 from windloom.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 CONF = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.memory": "512m",
-    "spark.executorEnv.WINDLOOM_FAULT": "after shard:2",
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
     "spark.speculation.minTaskRuntime": "50ms",
@@ -30,22 +35,35 @@ CONF = {
 }
 
 
+def answers_over(frame: DataFrame, placement: str) -> dict[str, list[list[str]]]:
+    """The rows of every query, as text."""
+    loom = Loom(frame.sparkSession)
+    loom.stream("trades", frame, time="ts")
+    for name, text in QUERIES.items():
+        loom.query(name, text)
+    results = loom.run(placement=placement)
+    return {name: [list(map(str, row)) for row in rows(results.arrow(name))] for name in QUERIES}
+
+
+def killed_once(marker: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass rows on; the first process that comes here is killed."""
+    for batch in batches:
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            yield batch
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(master: str, folder: Path) -> None:
-    pieces.LEAST_ROWS = 2  # so that shards write rows by themselves
     spark = local_session(cores=2, memory="512m", conf={**CONF, "spark.master": master})
-    shards = folder / "executors" / "c" / "shards"
-    attempts: dict[str, int] = {}
+    frame, marker = spark.read.parquet(str(folder / "in")), str(folder / "killed")
 
-    def look(point: str) -> None:
-        if point == "before log":  # files of all attempts are there, and none is recorded yet
-            names = Counter(path.name.rpartition("-")[0] for path in shards.glob("*.state"))
-            attempts.update({name: max(count, attempts.get(name, 0)) for name, count in names.items()})
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return killed_once(marker, batches)
 
-    with watched(look):
-        answers = two_lives(spark, folder, "executors")
-    left = sorted(path.name for path in shards.iterdir())
-    written = sorted(path.name for path in (folder / "executors" / "out").glob("*/*-shard-*.parquet"))
-    print(json.dumps({"answers": answers, "attempts": attempts, "left": left, "written": written}))
+    print(json.dumps(answers_over(frame.mapInArrow(read, frame.schema), "executors")))
     spark.stop()
 
 

@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
         bids = spark.read.parquet(path)
         live = spark.readStream.schema(bids.schema).parquet(path)
         frames = {name: job(bids) for name, job in batch_jobs().items()}
-        _compared(Loom(spark), "job", frames)
+        loom = _compared(Loom(spark), "job", frames)
         spark.read.csv(str(PASTED / "trades.csv"), schema=TRADES, header=True).createOrReplaceTempView("trades")
         texts = (PASTED / "spark.sql").read_text(encoding="utf-8").strip("\n").split("\n\n")[1:]
         written = {f"text_{number}": spark.sql(text.rstrip(";\n ")) for number, text in enumerate(texts)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from support.catalogs import STREAM, TYPES, make_query
-from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
+from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in
 from support.rounds import renamed
 from windloom.engine.budget import Scheduling
 from windloom.model import (
@@ -57,18 +57,17 @@ class Batch(NamedTuple):
     queries: Mapping[str, Query]
 
 
-def make_batches(seed: int, count: int, placement: str = "driver") -> list[Batch]:
+def make_batches(seed: int, count: int) -> list[Batch]:
     """Tuples in disorder, some late; queries that come, go and are replaced."""
     rng = random.Random(seed)
-    asked = ASKED if placement == "driver" else [query for query in ASKED if not query.window.is_of_positions]
-    queries = {name: renamed(rng.choice(asked), name) for name in ("a", "b", "c")}
+    queries = {name: renamed(rng.choice(ASKED), name) for name in ("a", "b", "c")}
     batches = []
     for number in range(count):
         if number and rng.random() < 0.4:
             name = rng.choice("abcd")
             queries = {query_name: query for query_name, query in queries.items() if query_name != name}
             if rng.random() < 0.7 or not queries:
-                queries[name] = renamed(rng.choice(asked), name)
+                queries[name] = renamed(rng.choice(ASKED), name)
         ticks = [number * 7 + rng.randrange(-9, 10) for _ in range(8)]
         rows = [{"tick": tick, "k": rng.choice("xyz"), "i": rng.randrange(9)} for tick in ticks]
         batches.append(Batch(rows, queries))
@@ -79,18 +78,17 @@ def run_stream(
     folder: Path,
     batches: Sequence[Batch],
     snapshot_rounds: int = 3,
-    placement: str = "driver",
     sinks: Mapping[str, str] | None = None,
     scheduling: Scheduling | None = None,
 ) -> State:
     """From where the checkpoint in the folder is to the last round; answers are beside it.
 
-    Shards write tables of two rows or more by themselves, so that answers take both ways. `sinks` are more of them, by
-    name, with their targets. With `scheduling` some answers are postponed, and given at the end.
+    `sinks` are more of them than Parquet, by name, with their targets. With `scheduling` some answers are postponed,
+    and given at the end.
     """
     openers = choose_sinks([sink(*sink_target) for sink_target in sinks.items()], None, folder) if sinks else None
-    given: dict[str, Any] = {"snapshot_rounds": snapshot_rounds, "history_ticks": 15, "placement": placement}
-    with pieces_of(2), MicroBatches(folder, STREAMS, openers=openers, scheduling=scheduling, **given) as life:
+    given: dict[str, Any] = {"snapshot_rounds": snapshot_rounds, "history_ticks": 15}
+    with MicroBatches(folder, STREAMS, openers=openers, scheduling=scheduling, **given) as life:
         for batch in batches[life.checkpoint.last_batch + 1 :]:
             life.change(batch.queries)
             life.round({"s": batch.rows})
@@ -126,6 +124,6 @@ def reported(folder: Path) -> dict[int, dict[str, list[str]]]:
     }
 
 
-def run_killed(folder: Path, placement: str, sinks: Mapping[str, str] | None = None) -> None:
+def run_killed(folder: Path, sinks: Mapping[str, str] | None = None) -> None:
     """The stream of the processes that are killed: answers go to Parquet in the folder, and to the sinks."""
-    run_stream(folder, make_batches(7, 12, placement), placement=placement, sinks=sinks)
+    run_stream(folder, make_batches(7, 12), sinks=sinks)

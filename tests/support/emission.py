@@ -11,7 +11,7 @@ from typing import Any
 
 from support.catalogs import COLUMNS, STREAM, TYPES
 from support.emission_oracle import Row
-from support.micro_batches import MicroBatches, answers_in, pieces_of
+from support.micro_batches import MicroBatches, answers_in
 from windloom.language.select import parse_query
 from windloom.model import DataType, ExpressionKey, Query
 
@@ -66,14 +66,13 @@ def run(
     folder: Path,
     rounds: Sequence[Sequence[Row]],
     queries: Sequence[Mapping[str, Query]],
-    placement: str,
     *,
     finishes: bool = True,
     **given: Any,
 ) -> None:
     """From where the checkpoint is to the end of the stream; `queries` run in the round of their place."""
     types = {**TYPES, **{key: kind for own in queries for query in own.values() for key, kind in _types(query)}}
-    with pieces_of(2), MicroBatches(folder, STREAMS, placement=placement, types=types, **given) as life:
+    with MicroBatches(folder, STREAMS, types=types, **given) as life:
         while life.loop.next_round < len(rounds):
             life.change(queries[life.loop.next_round])
             life.round({"s": rounds[life.loop.next_round]})

@@ -1,4 +1,4 @@
-"""Streams in micro-batches without a JVM: the real round loop, placements, checkpoint and sink, fed with rows.
+"""Streams in micro-batches without a JVM: the real round loop, checkpoint and sink, fed with rows.
 
 What Spark does with tuples is done in plain Python (`RowJobs`); all else is what runs in production. A `MicroBatches`
 is one life of a stream. Another one over the same folder is its next life, whether the first has ended or was
@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,17 +30,11 @@ from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.json_codec import read_adapted
 from windloom.checkpoint.records import PlanRecord
 from windloom.checkpoint.recovery import recover
-from windloom.checkpoint.shards.files import ShardFiles
-from windloom.checkpoint.shards.notes import ShardNote
-from windloom.checkpoint.shards.run import ShardPlaces, ShardRound, run_shard
-from windloom.checkpoint.shards.split import join_cells, split_cells
 from windloom.checkpoint.storage import LocalStorage, watched
 from windloom.checkpoint.tuple_folder import TupleFolder, named_files
 from windloom.engine.budget import Scheduling
 from windloom.engine.driver import DriverPlacement
-from windloom.engine.executors import ExecutorPlacement, Outlets
 from windloom.engine.loop import Listeners, RoundLoop
-from windloom.engine.placement import Placement
 from windloom.engine.progress import RoundProgress
 from windloom.engine.relation_versions import Relations
 from windloom.engine.replanning import Adapting
@@ -58,15 +51,12 @@ from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.costs import Choices
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.plan.sharding import sharding_of
 from windloom.sinks.delivery import SinkWait
 from windloom.sinks.parquet import ParquetSink
 from windloom.sinks.registry import SinkOpener
 from windloom.sinks.sink import Sink, SinkPlace
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.count_windows import TakenRows
-from windloom.spark.executors.shard_job import Gathered
-from windloom.spark.executors.shards import ShardReport
 from windloom.spark.kept_tuples import TupleKeeper
 from windloom.spark.scan import RoundScans
 from windloom.state.cells import Cells
@@ -78,7 +68,6 @@ from windloom.weave.round_input import Watermarks
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
 Types = Mapping[ExpressionKey, DataType]
-PLACEMENTS = ("driver", "executors")
 
 
 class CrashError(BaseException):
@@ -96,7 +85,7 @@ class ManualClock:
 
 
 class RowJobs:
-    """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
+    """What Spark does for a round; `runs` counts how often tuples were asked for."""
 
     def __init__(self, folder: TupleFolder | None = None) -> None:
         self.runs = 0
@@ -130,30 +119,6 @@ class RowJobs:
         self, plan: Plan, asked: Sequence[ReportedWindows], frames: Frames, kept: TupleStores
     ) -> Iterator[Block]:
         return row_blocks(plan, asked, kept, self._folder)
-
-    @contextmanager
-    def gathered(
-        self,
-        plan: Plan,
-        frames: Frames,
-        batch: object,
-        state: State,
-        shards: int,
-        keeper: TupleKeeper | None = None,
-    ) -> Iterator[Gathered]:
-        found = self.take_in(plan, frames, batch, state, keeper)
-        scanned = found.taken.scanned
-        told = ShardReport(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
-        yield Gathered(dict(split_cells(found.taken.cells, shards, sharding_of(plan))), told)
-
-    def run_shards(
-        self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
-    ) -> list[ShardNote]:
-        """Every shard, and the first one twice: what another attempt wrote does not matter."""
-        cells = {} if taken is None else taken.frame
-        own = [join_cells([cells[shard]] if shard in cells else [], round.plan) for shard in range(shards)]
-        notes = [run_shard(round, places, shard, own[shard]) for shard in (0, *range(shards))]
-        return [ShardNote.from_json(note.to_json()) for note in notes[1:]]
 
 
 class RecordedQueries:
@@ -216,8 +181,6 @@ class MicroBatches:
         folder: Path,
         streams: Mapping[str, Stream] = STREAMS,
         *,
-        placement: str = "driver",
-        shards: int = 3,
         snapshot_rounds: int = 3,
         history_ticks: int = 0,
         idle_after: float | None = None,
@@ -259,12 +222,7 @@ class MicroBatches:
             self.versions, self.relations = versions or Versions([{}]), RowVersions()
             held = Relations(self.versions.sources(), self.relations)
             rows = RowQueries(self.jobs, self.tuples)
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, rows, held)
-            if placement == "executors":
-                files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
-                placed = ExecutorPlacement(
-                    self.jobs, self.checkpoint, files, shards, watermarks, rows, outlets, relations=held
-                )
+            placed = DriverPlacement(self.jobs, self.checkpoint, watermarks, rows, held)
             queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
             memory = Memory()
@@ -358,13 +316,6 @@ def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
         for row in table.to_pylist():
             found.setdefault(int(path.stem.split("-")[1]), {}).setdefault(row.pop("query"), []).append(row)
     return found
-
-
-@contextmanager
-def pieces_of(rows: int) -> Iterator[None]:
-    """Shards write tables of at least so many rows by themselves."""
-    with patch("windloom.checkpoint.shards.pieces.LEAST_ROWS", rows):
-        yield
 
 
 @contextmanager

@@ -28,12 +28,12 @@ def queries() -> dict[str, Query]:
     return {name: asked(text, "", name) for name, text in TEXTS.items()}
 
 
-def run_present(folder: Path, seed: int, count: int, placement: str = "driver") -> None:
+def run_present(folder: Path, seed: int, count: int) -> None:
     rounds, chosen = draw_rounds(random.Random(seed), count), queries()
     openers = choose_sinks(
         [sink("current", str(folder / "present"), expiries="3", files="2", buckets="4")], None, folder
     )
-    run(folder, rounds, [chosen] * len(rounds), placement, openers=openers)
+    run(folder, rounds, [chosen] * len(rounds), openers=openers)
 
 
 def shown(folder: Path, name: str) -> list[Row]:

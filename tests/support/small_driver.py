@@ -43,7 +43,7 @@ def main() -> None:
     frame = spark.range(TUPLES, numPartitions=16).selectExpr(*columns)
     woven = loom_of(frame).run(placement="driver", intake="woven").arrow("each")
     native = loom_of(frame).run(placement="driver", intake="native")
-    executors = loom_of(frame).run(placement="executors", shards=8)
+    executors = loom_of(frame).run(placement="executors", buckets=8)
     by_rows = Loom(spark)
     by_rows.stream("events", frame, time="ts")
     by_rows.query("last", "SELECT max(text) AS t, sum(n) AS n FROM events [ROWS 60000 SLIDE 60000]")

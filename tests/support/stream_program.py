@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from support.files import follow
 from windloom import Loom, sink
-from windloom.checkpoint.shards import pieces
 from windloom.engine.handle import Handle
 from windloom.engine.progress import RoundProgress
 from windloom.spark.session import local_session
@@ -71,7 +70,6 @@ def staying(sinks: Collection[str]) -> tuple[str, ...]:
 def start(
     spark: SparkSession,
     folder: Path,
-    placement: str = "driver",
     sinks: Mapping[str, str] | None = None,
     *,
     finish: bool,
@@ -84,7 +82,6 @@ def start(
     for name, text in declared(sinks or {}).items():
         loom.query(name, text)
     handle: Handle | None = None
-    pieces.LEAST_ROWS = 1  # so that shards write rows by themselves
 
     def change(progress: RoundProgress) -> None:
         done(progress)
@@ -99,8 +96,6 @@ def start(
         keep="1 day",
         finish=finish,
         snapshot_rounds=3,
-        placement=placement,
-        shards=2 if placement == "executors" else None,
         keep_tuples=keep_tuples,
         progress=change,
     )
@@ -123,10 +118,10 @@ def change_queries(handle: Handle, round: int) -> None:
 def main() -> int:
     conf = {"spark.sql.shuffle.partitions": "2"}
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
-    _, folder, placement, *others = sys.argv
+    _, folder, *others = sys.argv
     sinks = {name: target for name, _, target in (text.partition("=") for text in others)}
     kept = sinks.pop("keep_tuples", None)
-    start(spark, Path(folder), placement, sinks, finish=False, keep_tuples=kept).await_termination()
+    start(spark, Path(folder), sinks, finish=False, keep_tuples=kept).await_termination()
     return 0
 
 

@@ -22,7 +22,7 @@ _FOLDERS = ("docs", "examples")
 _CONTENTS = {
     "Using it": (
         *("tutorial", "language", "emit", "windows", "semantics", "joins", "relations", "rows"),
-        *("streaming", "scheduling", "sinks", "service", "streaming_executors"),
+        *("streaming", "scheduling", "sinks", "service"),
     ),
     "How it works": (
         *("how_it_works", "architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),

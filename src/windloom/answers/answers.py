@@ -89,12 +89,12 @@ class Answers:
         )
 
     def of_summaries(self, timed: Timed = untimed) -> Iterator[Block]:
-        """Yield only the answers of aggregates over rows, which shards do not make; `blocks` has them too."""
+        """Yield only the answers of aggregates over rows, which buckets do not make; `blocks` has them too."""
         for name, make in self._summary_makers():
             yield from timed(name, make)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
-        """Return the folded cells, by place, of joins that other shards fold in part."""
+        """Return the folded cells, by place, of joins that other buckets fold in part."""
         parts_by_join: dict[int, list[Cells]] = {}
         for each in (*self.earlier, self):
             folded = join_folds(each.plan, each.cells, each.interval, each.landmarks, each._asked(divided))

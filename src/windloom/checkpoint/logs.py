@@ -1,9 +1,7 @@
 """The log of one round: the complete input of its step.
 
 Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
-cells. The log of a round that ran in shards on executors has neither, but notes of what its shards wrote. If it is the
-first round of a plan, the log also has the facts that it began with, because the tuples that show them may be deleted
-soon.
+cells.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from windloom.checkpoint.frames import (
     write_summaries,
 )
 from windloom.checkpoint.json_codec import from_json, to_json
-from windloom.checkpoint.shards.notes import ShardNote
-from windloom.checkpoint.state_codec import decode, encode, read_positions, restored_state, write_positions
+from windloom.checkpoint.state_codec import read_positions, restored_state, write_positions
 from windloom.model.stream import Version
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
@@ -51,10 +48,8 @@ class RoundLog:
     plan_version: int
     input: RoundInput
     untimed: Mapping[str, int] = field(default_factory=dict)
-    shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
     only_answers: bool = False
-    began: State | None = None  # for a round in shards: the state in terms of its plan, without cells
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
         """Return the complete input of the step; `plan` is the plan of the round, `state` the state it began with."""
@@ -93,8 +88,6 @@ class RoundLog:
         if round_input.rows is not None:
             rows, of_rows = write_positions(round_input.rows)
             blobs |= of_rows
-        if self.began is not None:
-            blobs["began"] = encode(self.began)
         summaries, of_summaries = write_summaries(round_input.summaries)
         blobs |= of_summaries
         body = {
@@ -115,7 +108,6 @@ class RoundLog:
             "summaries": summaries,
             "versions": {name: to_json(Version, version) for name, version in sorted(round_input.versions.items())},
             "scanned": {str(number): asdict(scanned) for number, scanned in taken.scanned.items()},
-            "shards": [note.to_json() for note in self.shards],
             "only_answers": self.only_answers,
         }
         return frame_bytes("log", body, blobs)
@@ -125,7 +117,6 @@ class RoundLog:
         """Return a log from its bytes; raise, with its name, if it is damaged, cut short or of another version."""
         frame = read_file("log", name, data)
         about, blobs = frame.body, frame.blobs
-        shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
         cells = read_cells(about["sets"], blobs["cells"]) if about["sets"] else {}
         behind = {number: LateTuples.from_table(table_of(blobs[f"behind {number}"])) for number in about["behind"]}
@@ -146,7 +137,4 @@ class RoundLog:
             {name: from_json(Version, version) for name, version in about["versions"].items()},
         )
         only_answers = about.get("only_answers", False)
-        began = decode(bytes(blobs["began"])) if "began" in blobs else None
-        return cls(
-            about["round"], about["plan_version"], round_input, about["untimed"], shards, tuples, only_answers, began
-        )
+        return cls(about["round"], about["plan_version"], round_input, about["untimed"], tuples, only_answers)

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windloom.checkpoint.checkpoint import Checkpoint
-from windloom.checkpoint.frames import frame_bytes, read_file
 from windloom.checkpoint.records import PlanRecord
-from windloom.checkpoint.shards.notes import kept_from_of
 from windloom.checkpoint.state_codec import restored_state
 from windloom.checkpoint.storage import Storage
 from windloom.errors import WindloomError
@@ -57,11 +55,8 @@ def recover(
             old, plan = plan, plan_of(record)
             if old is not None:
                 state = migrate(state, old, plan)
-            if log.began is not None:
-                state = log.began.holding(state)
         assert plan is not None
         state, _, _ = step(state, log.complete(plan, state), plan, history_ticks=record.history_ticks)
-        state = state.forgetting(kept_from_of(log.shards))
         if is_snapshot_due(round, snapshot_rounds) and round not in checkpoint.snapshots():
             checkpoint.snapshot(round, state)
     return RecoveredState(state, record, plan, last + 1)
@@ -72,38 +67,16 @@ def is_snapshot_due(committed: int, snapshot_rounds: int | None) -> bool:
     return committed >= 0 and snapshot_rounds is not None and (committed + 1) % snapshot_rounds == 0
 
 
-#: The number of shards of a checkpoint, fixed when it is first used, because the shard of a group must not change.
-PLACEMENT = "placement.json"
-_NEW = "give this stream a new checkpoint, and what came before as history"
+#: Written into the checkpoints of streams whose state was divided into shards on executors.
+_SHARDED = "placement.json"
 
 
-def settle_shards(
-    storage: Storage, checkpoint: Checkpoint, placement: str, shards: int | None, default: int
-) -> int | None:
-    """Return the number of shards; None if the state is on the driver. Raises if the checkpoint was made otherwise."""
-    data = storage.read(PLACEMENT)
-    if data is not None:
-        recorded = int(read_file("placement", PLACEMENT, data, "restore it from a copy").body["shards"])
-        if placement == "driver":
-            raise WindloomError(
-                "the checkpoint's state is on executors",
-                f"it was started with placement='executors', in {recorded} shards",
-                f"start it with placement='executors', or {_NEW}",
-            )
-        if shards is not None and shards != recorded:
-            raise WindloomError(
-                f"the checkpoint's state is in {recorded} shards",
-                f"shards={shards} was requested, and groups would belong to other shards",
-                f"leave shards out, or {_NEW}",
-            )
-        return recorded
-    if placement == "driver":
-        return None
-    if checkpoint.begun(0) is not None or checkpoint.last_committed >= 0:
+def refuse_sharded(storage: Storage, place: str) -> None:
+    """Raise if the state of a checkpoint lies in shards, which an earlier revision kept on executors."""
+    if storage.read(_SHARDED) is not None:
         raise WindloomError(
-            "the checkpoint's state is on the driver",
-            "it was started with placement='driver'",
-            f"start it with placement='driver', or {_NEW}",
+            f"the state of the checkpoint '{place}' is in shards on executors",
+            "an earlier revision of Windloom wrote it with placement='executors', and this one cannot read it",
+            "give the stream a new checkpoint, and what came before as history; or answer it by the Spark operator:"
+            " loom.answers().writeStream",
         )
-    storage.write(PLACEMENT, frame_bytes("placement", {"placement": placement, "shards": shards or default}))
-    return shards or default

@@ -45,24 +45,20 @@ TUPLE_FAULT_POINTS = ("before tuples", "after tuples")
 #: Passed by snapshots of states with segments, by the thread that writes them.
 SEGMENT_FAULT_POINTS = ("before segment", "after segment")
 
-#: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing. So
-#: these points count rounds, and only the first attempt of the first shard passes them.
-TASK_FAULT_POINTS = ("after pieces", "after shard")
-
 _passed: Counter[str] = Counter()
 _watchers: list[Callable[[str], None]] = []
 
 
-def fault(name: str, nth: int | None = None) -> None:
-    """Pass the fault point `name`, for the `nth` time if the caller counts."""
-    if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + SEGMENT_FAULT_POINTS + TASK_FAULT_POINTS:
+def fault(name: str) -> None:
+    """Pass the fault point `name`."""
+    if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + SEGMENT_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
         watcher(name)
     wanted = os.environ.get("WINDLOOM_FAULT")
     if wanted:
         point, _, time = wanted.rpartition(":")
-        _passed[name] = _passed[name] + 1 if nth is None else nth
+        _passed[name] += 1
         if point == name and _passed[name] == int(time):
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -176,7 +176,7 @@ def verify(
     The exit code is 1 if a row differs.
     """
     from windloom.engine.results import unknown_query
-    from windloom.spark.executors.placement import check_placement
+    from windloom.spark.placement import check_placement
 
     options = take_plan_options(others)
     check_placement(placement)

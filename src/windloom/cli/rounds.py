@@ -236,7 +236,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
     ("seconds", lambda done: f"{done.total_seconds:.2f}", True),
     ("= spark", _stage("partials"), False),
     ("+ log", _stage("log"), False),
-    ("+ step", _stage("step", "shards"), False),
+    ("+ step", _stage("step"), False),
     ("+ answers", _stage("answers"), False),
     ("+ commit", _stage("commit", "snapshot"), False),
     ("state", _state_size, True),

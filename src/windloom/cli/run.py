@@ -318,7 +318,7 @@ def run(
     The same command continues where it stopped. docs/streaming.md explains late tuples, restarts and the checkpoint.
     """
     from windloom.sinks.parquet import check_empty
-    from windloom.spark.executors.placement import check_placement
+    from windloom.spark.placement import check_placement
     from windloom.spark.untimed import check_untimed
 
     plan = take_plan_options(following)

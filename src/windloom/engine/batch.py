@@ -35,9 +35,9 @@ from windloom.sinks.parquet import ParquetStore
 from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors.placement import check_placement, driver_bytes, inputs_are_small
 from windloom.spark.jobs import SparkBatchJobs, SparkRelationJobs
 from windloom.spark.operator.run import usual_buckets
+from windloom.spark.placement import check_placement, driver_bytes, inputs_are_small
 from windloom.spark.scan import TooLargeError
 from windloom.spark.sources.files import LocalFiles
 from windloom.spark.untimed import Untimed, check_untimed

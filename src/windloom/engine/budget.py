@@ -261,7 +261,7 @@ class BudgetDecision:
             if name not in rows
         }
         # Shards answer in tasks, several at a time, before sinks are given the rows.
-        answers = self._watch.seconds.get("answers", 0.0) + outcome.answered_before
+        answers = self._watch.seconds.get("answers", 0.0)
         answers = max(0.0, answers - sum(seconds for name, seconds in outcome.took.items() if name in rows))
         return MeasuredAnswers(units, answers, max(0.0, self._watch.elapsed - elapsed - answers))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -51,8 +51,6 @@ class DriverJobs(Protocol):
 
 class DriverPlacement:
     description = "driver"
-    counts_rows = True
-    logs_past = False
 
     def __init__(
         self,
@@ -119,9 +117,6 @@ class DriverPlacement:
         return Outcome(
             state, state.nbytes, counts, observed, log.untimed, blocks, lost=lost, took=timer.seconds, late_from=late
         )
-
-    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        return ()
 
     def lose(self, error: LostTuplesError) -> bool:
         return self._rows.lose(error)

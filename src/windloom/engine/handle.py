@@ -25,7 +25,6 @@ from windloom.engine.declare import with_urgency
 from windloom.engine.live_queries import LiveQueries
 from windloom.engine.loop import CatchingUp, RoundLoop
 from windloom.engine.options import StreamOptions, least_seconds, schedule_lines, warning_of
-from windloom.engine.placement import refuse_unsharded
 from windloom.engine.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.questions import Answer, Moment, Questions
 from windloom.engine.results import WideTable, unknown_query, unknown_table
@@ -361,8 +360,6 @@ class Handle(AnswerViews):
         loop = self._loop
         with loop.changes:
             name = unused_name(self._newest.queries)
-            if not loop.placement.counts_rows:
-                refuse_unsharded([self._queries.bind(name, text)])
             before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
                 since = loop.complete_from(after, name)
@@ -414,8 +411,6 @@ class Handle(AnswerViews):
         with loop.changes:
             if text is not None:
                 bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
-                if not loop.placement.counts_rows:
-                    refuse_unsharded([bound])
                 check_query(self._sinks, bound)
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock, so that no round waits for the optimizer.

@@ -515,7 +515,6 @@ class Loom:
         untimed: str = "skip",
         snapshot_rounds: int = 10,
         placement: str = "driver",
-        shards: int | None = None,
         sink_patience: str | timedelta | None = None,
         adapt: bool | str | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
@@ -544,8 +543,8 @@ class Loom:
         ended. Tuples without a usable time are left out and counted, and the first ones are warned of; with
         `untimed="stop"`, the stream fails instead.
 
-        `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
-        shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
+        The state is in the memory of the driver, which is the only `placement`. For states too large for it there is
+        `loom.answers().writeStream`, with state on executors, in Spark's own store.
 
         Plans follow what rounds observe, unless `adapt` is False: between rounds, plans are made again. With
         `adapt="charts"` they are looked up in charts instead, and `adapt={"parts": 20}` cuts these more finely. With
@@ -572,7 +571,6 @@ class Loom:
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
             placement=placement,
-            shards=shards,
             sink_patience=sink_patience,
             adapt=adapt,
             objective=objective,

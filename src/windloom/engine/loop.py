@@ -226,8 +226,7 @@ class RoundLoop:
             return frozenset()
         plan = self._plan_of(record)
         names = leaving(self.plan, plan)
-        numbers = {*self.placement.moved_sets(self.plan, plan), *remade(self.state, self.plan, plan, self._known_past)}
-        for number in numbers:
+        for number in remade(self.state, self.plan, plan, self._known_past):
             names |= {planned.name for planned in readers_of(self.plan, number)}
         return frozenset(names & self.state.answered.keys())
 
@@ -238,7 +237,7 @@ class RoundLoop:
             watch.seconds["adapt"] = turn.ahead
         record = self._journal.begin(number, turn.batch, answers_of=turn.answers_of)
         plan, state = self.adopted(record)
-        if plan is not self.plan and number > 0 and not self.placement.logs_past:
+        if plan is not self.plan and number > 0:
             # The tuples of a new query's past may be gone when the round is replayed: its cells are saved before.
             known = None if self.plan is None else self.plan.by_identity
             is_new = (each.number for each in plan.sets if known is not None and each.identity not in known)
@@ -265,7 +264,6 @@ class RoundLoop:
             outcome,
             self._tables,
             self._listeners.made,
-            next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None),
             RoundEmission(round.plan, round.state, outcome.state, self._tables, before),
             is_shared=len(self._sinks) > 1,
         )

@@ -5,7 +5,7 @@ Row queries are answered beside it, as on the driver: Spark's own joins make the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -43,8 +43,6 @@ class OperatorPlacement:
     untimed: Untimed
     scope: ExitStack | None
     description: str = "executors"
-    counts_rows: bool = True
-    logs_past: bool = False
     _answers: OperatorAnswers = field(default_factory=OperatorAnswers)
 
     def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
@@ -92,9 +90,6 @@ class OperatorPlacement:
 
         left = State(frontiers=given.frontiers, seen=given.seen, versions=given.versions)
         return Outcome(left, 0, counts, observed, log.untimed, blocks, took=timer.seconds)
-
-    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        return ()
 
     def lose(self, error: LostTuplesError) -> bool:
         return False  # a batch run keeps no tuples

@@ -22,20 +22,17 @@ from windloom.statistics.set_statistics import GIVEN, Ongoing
 
 TRIGGERS = ("availableNow", "processingTime")
 _TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
-PLACEMENTS = ("driver", "executors")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether a
-    tuple without a usable time is left out and counted, or stops the stream. `placement` says where the step runs
-    and the state lives. On executors there are `shards` shards; None means as many as the checkpoint has already,
-    or else twice the number of cores. `sink_seconds` is how long a round waits for a sink that is down. Plans are
-    chosen for the `objective`, and follow what rounds observe, as `adapt` says; if it is None, plans stay as they
-    are until queries change, and are then made again if they cost more than `epsilon` above what is expected.
-    `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a round answers first if
-    the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row queries need. `without`
-    are queries of the checkpoint that this start drops.
+    tuple without a usable time is left out and counted, or stops the stream. `sink_seconds` is how long a round waits
+    for a sink that is down. Plans are chosen for the `objective`, and follow what rounds observe, as `adapt` says; if
+    it is None, plans stay as they are until queries change, and are then made again if they cost more than `epsilon`
+    above what is expected. `budget_seconds` is how long a round may take, None for no limit; `schedule` says what a
+    round answers first if the budget does not suffice. `tuple_ticks` is how long tuples are kept beyond what row
+    queries need. `without` are queries of the checkpoint that this start drops.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -44,8 +41,6 @@ class StreamOptions:
     keep_ticks: int = 0
     untimed: str = "skip"
     snapshot_rounds: int = 10
-    placement: str = "driver"
-    shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
     adapt: AdaptOptions | None = field(default_factory=AdaptOptions)
     epsilon: float = DEFAULT_TOLERANCE
@@ -66,7 +61,6 @@ class StreamOptions:
         untimed: str,
         snapshot_rounds: int,
         placement: str = "driver",
-        shards: int | None = None,
         sink_patience: str | timedelta | None = None,
         adapt: bool | str | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
@@ -89,7 +83,7 @@ class StreamOptions:
                 "snapshots bound how much of the log a restart reads",
                 "give a positive number of rounds",
             )
-        _check_placement(placement, shards)
+        _check_placement(placement)
         idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
         keep_ticks = 0 if keep is None else _ticks("keep", keep)
         patience = PATIENCE_SECONDS
@@ -103,8 +97,6 @@ class StreamOptions:
             keep_ticks,
             untimed,
             snapshot_rounds,
-            placement,
-            shards,
             patience,
             *_adapting(adapt),
             Objective.of(objective),
@@ -195,24 +187,17 @@ def _adapting(adapt: object) -> tuple[AdaptOptions | None, float]:
     return AdaptOptions(ChartOptions(**charts) if charts else None), epsilon
 
 
-def _check_placement(placement: str, shards: object) -> None:
-    if placement not in PLACEMENTS:
+def _check_placement(placement: str) -> None:
+    if placement == "executors":
         raise WindloomError(
-            f"unknown placement {placement!r}",
-            "it says where the step of a round runs and where the state lives",
-            "use 'driver', or 'executors' for a state too large for one machine",
+            "loom.start runs on the driver, and not on executors",
+            "rounds with queries that come and go, budgets and questions need its state in one place",
+            "let the Spark operator answer, whose state is on executors: loom.answers().writeStream; or leave placement"
+            " out",
         )
-    if shards is not None and not _is_count(shards):
+    if placement != "driver":
         raise WindloomError(
-            f"the number of shards cannot be {shards!r}",
-            "each shard of the groups is one task per round",
-            "give a positive number",
-        )
-    if shards is not None and placement == "driver":
-        raise WindloomError(
-            f"shards={shards} is not used",
-            "with placement='driver' the state is in one piece",
-            "leave it out, or use placement='executors'",
+            f"unknown placement {placement!r}", "a stream runs on the driver", "leave it out, or use 'driver'"
         )
 
 

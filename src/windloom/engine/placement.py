@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,26 +10,12 @@ from windloom.answers.blocks import Stopwatch
 from windloom.checkpoint.logs import RoundLog
 from windloom.checkpoint.tuple_files import LostTuplesError
 from windloom.engine.round import Round, RoundTuples
-from windloom.errors import WindloomError
-from windloom.model.query import Query
 from windloom.plan.plan import Plan
 from windloom.sinks.round_rows import Outcome
 from windloom.state.state import State
 
 if TYPE_CHECKING:
     from windloom.engine.relation_versions import Relations
-
-
-def refuse_unsharded(queries: Iterable[Query]) -> None:
-    """Raise for queries that shards cannot answer, because each shard has only the cells of its own groups."""
-    for query in queries:
-        obstacle = query.window.shard_obstacle
-        if obstacle is not None:
-            raise WindloomError(
-                f"query '{query.name}' has {query.window.plural}, which are not answered on executors in a stream",
-                f"{query.window}: {obstacle}",
-                "use placement='driver', or windows of time",
-            )
 
 
 class Placement(Protocol):
@@ -39,10 +25,7 @@ class Placement(Protocol):
     reports, and from which window on, is in them.
     """
 
-    description: str  #: For people: "driver", or "executors" with the number of shards.
-    counts_rows: bool  #: Whether it answers windows of rows.
-    #: Whether the log of a round holds the state that a new plan begins with; if not, a snapshot must be taken first.
-    logs_past: bool
+    description: str  #: For people: "driver" or "executors".
     relations: Relations  #: Provides the versions of relations.
 
     def logged(self, round: Round, intake: RoundTuples, watch: Stopwatch) -> RoundLog | None:
@@ -55,10 +38,6 @@ class Placement(Protocol):
 
     def step(self, round: Round, log: RoundLog, intake: RoundTuples, watch: Stopwatch) -> Outcome:
         """Run the step on a log that is written."""
-        ...
-
-    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
-        """Return sets of a plan, by number, whose cells the next plan keeps elsewhere: they cannot owe answers then."""
         ...
 
     def lose(self, error: LostTuplesError) -> bool:

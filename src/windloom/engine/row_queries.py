@@ -1,6 +1,6 @@
 """Row queries in a round, on both placements: tuples are kept before the round is logged, rows are made after.
 
-Cells may be divided into shards; kept tuples are not, because rows that meet in a join belong to no group.
+Cells may be divided into buckets; kept tuples are not, because rows that meet in a join belong to no group.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Snapshots: the state after the last committed round, for questions that are asked while rounds run.
 
-A snapshot has all of one committed round and nothing of a later one, however many shards there are. It needs no lock:
-the state of a round never changes, files of shards are kept as long as a snapshot reads them, and a round replaces what
-is shown in one instant. So every answer is that of a serial execution, in which the question comes between two rounds
-(window-serializable; source E, definition 7.1).
+A snapshot has all of one committed round and nothing of a later one. It needs no lock: the state of a round never
+changes, and a round replaces what is shown in one instant. So every answer is that of a serial execution, in which the
+question comes between two rounds (window-serializable; source E, definition 7.1).
 
 An answer to a question is out of date as soon as another round is committed. Closed windows do not change, except for
 late tuples, so the answer can be repaired: later windows are answered and appended. An answer that was repaired until

@@ -15,20 +15,17 @@ from pathlib import Path
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.json_codec import read_adapted
 from windloom.checkpoint.records import PlanRecord
-from windloom.checkpoint.recovery import recover, settle_shards
-from windloom.checkpoint.shards.files import ShardFiles
+from windloom.checkpoint.recovery import recover, refuse_sharded
 from windloom.checkpoint.staged import StagedStorage
 from windloom.checkpoint.tuple_files import planned_room, refuse_without_room
 from windloom.checkpoint.tuple_folder import TupleFolder, named_files
 from windloom.engine.budget import LEARNED_ROUNDS, MeasuredAnswers, Scheduling
 from windloom.engine.declare import match_declaration
 from windloom.engine.driver import DriverPlacement
-from windloom.engine.executors import ExecutorPlacement, Outlets
 from windloom.engine.handle import Handle
 from windloom.engine.live_queries import LiveQueries
 from windloom.engine.loop import Listeners, RoundLoop
 from windloom.engine.options import StreamOptions
-from windloom.engine.placement import Placement, refuse_unsharded
 from windloom.engine.progress import RoundProgress
 from windloom.engine.registry import Registry
 from windloom.engine.relation_versions import Relations
@@ -56,7 +53,6 @@ from windloom.sinks.tables import AnswerTables
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.collect import ingest_of
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors.shard_job import SparkShardJobs
 from windloom.spark.frames import empty_frame
 from windloom.spark.jobs import SparkDriverJobs, SparkRelationJobs, SparkRowJobs
 from windloom.spark.native import tick_sql
@@ -93,18 +89,15 @@ def start_stream(
     """
     refuse_remote(spark, "a stream")
     frames = registry.streaming_frames()
-    if options.placement == "executors":
-        refuse_unsharded(registry.queries.values())
     openers = choose_sinks(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
-        checkpoint_place = _checkpoint_place(spark, checkpoint, options, undo)
+        checkpoint_place = _checkpoint_place(checkpoint, undo)
         storage = StagedStorage(storage_at(spark, checkpoint_place))
+        refuse_sharded(storage, checkpoint_place)
         opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         registry.order_columns(opened.columns)
-        default_shards = 2 * spark.sparkContext.defaultParallelism
-        shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         memory, ongoing = Memory(), options.ongoing
         for observed in opened.recent_observed(memory.rounds):
             memory.add(observed)
@@ -122,10 +115,9 @@ def start_stream(
             undo.callback(sinks[name].close)
         for query in registry.queries.values():
             check_query(sinks.values(), query)
-        outlets = Outlets.for_sinks(list(sinks.values()), answers)
         tuples = TupleFolder(storage, checkpoint_place, {name: registry.streams[name] for name in frames})
         stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
-        placement = _make_placement(spark, registry, opened, checkpoint_place, shards, options, outlets, stored)
+        placement = _driver_placement(spark, registry, opened, options, stored)
         recovered = recover(opened, queries.plan_of, options.snapshot_rounds)
         newest = opened.newest_plan()
         if newest is not None:
@@ -246,44 +238,22 @@ def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, op
     return scheduling
 
 
-def _checkpoint_place(
-    spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
-) -> str:
+def _checkpoint_place(checkpoint: str | Path | None, undo: ExitStack) -> str:
     """Return the absolute path of the checkpoint; without one, a directory that is deleted when the stream ends."""
     if checkpoint is not None:
         return absolute_place(checkpoint)
-    if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
-        raise WindloomError(
-            "placement='executors' needs a checkpoint on a cluster",
-            "the state of every shard is under it, and all executors must reach it",
-            "give a path that all machines share: loom.start(checkpoint=…)",
-        )
     folder = tempfile.mkdtemp(prefix="windloom-")
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _make_placement(
-    spark: SparkSession,
-    registry: Registry,
-    checkpoint: Checkpoint,
-    checkpoint_place: str,
-    shards: int | None,
-    options: StreamOptions,
-    outlets: Outlets | None,
-    stored: StoredTuples,
-) -> Placement:
+def _driver_placement(
+    spark: SparkSession, registry: Registry, checkpoint: Checkpoint, options: StreamOptions, stored: StoredTuples
+) -> DriverPlacement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     relations = Relations(registry.current_versions(), SparkRelationJobs())
-    skip_untimed = options.untimed == "skip"
-    rows = RowQueries(SparkRowJobs(stored), stored.folder)
-    if shards is None:
-        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed)
-        return DriverPlacement(jobs, checkpoint, watermarks, rows, relations)
-    shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    slots = min(shards, spark.sparkContext.defaultParallelism)
-    files = ShardFiles(checkpoint_place)
-    return ExecutorPlacement(shard_jobs, checkpoint, files, shards, watermarks, rows, outlets, relations, slots)
+    jobs = SparkDriverJobs(spark, registry.streams, options.untimed == "skip")
+    return DriverPlacement(jobs, checkpoint, watermarks, RowQueries(SparkRowJobs(stored), stored.folder), relations)
 
 
 def _record_plan(

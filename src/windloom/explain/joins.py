@@ -53,7 +53,7 @@ def join_node(plan: Plan, planned: PlannedJoin, costs: CostView) -> ExplainNode:
                 f" with {number(known.fan_out)} of {child} on average"
                 f" (observed, the same for {count(known.rounds, 'round')})"
             )
-    fold, shards = [fold_text(plan, planned)], _shards_text(plan, planned)
+    fold, buckets = [fold_text(plan, planned)], _buckets_text(plan, planned)
     if planned.tuples:  # a batch run may fold tuples instead of cells
         (pair,) = join.links[0].keys
         ordered = zip(join.sides, (pair.parent, pair.child), strict=True)
@@ -70,7 +70,7 @@ def join_node(plan: Plan, planned: PlannedJoin, costs: CostView) -> ExplainNode:
         *json_only(tuples=[list(place) for place in planned.tuples]),
         *json_only(matrix_with=[other.name for other in _sharing_matrix(plan, planned)], order=list(planned.order)),
         costs.join_fact(planned),
-        Fact("executors", shards, shards),
+        Fact("executors", buckets, buckets),
         Fact("answer", output_text(query), answer_text(planned), is_late=True),
         *json_only(having=having_sql(query), shape=planned.shape),
     ]
@@ -151,15 +151,15 @@ def _sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
     return [join for join in others if join.fold == planned.fold and join.pairing == planned.pairing]
 
 
-def _shards_text(plan: Plan, planned: PlannedJoin) -> str:
-    """Return how the sides of a join meet if the step runs on executors."""
+def _buckets_text(plan: Plan, planned: PlannedJoin) -> str:
+    """Return how the sides of a join meet in the Spark operator."""
     sharding = sharding_of(plan)
     partial_set, _, _ = plan.side(planned.sides[0])
     columns = sharding.of(partial_set.number)
-    merged = "; what shards fold is merged" if plan.joins.index(planned) in sharding.divided else ""
+    merged = "; what buckets fold is merged" if plan.joins.index(planned) in sharding.divided else ""
     if any(side.is_relation for side in planned.join.sides) and columns is None:
-        return f"every shard has its relations as a whole{merged}"
+        return f"every bucket has its relations as a whole{merged}"
     if not columns:
-        return "its sides are in one shard: their joins have no key in common"
+        return "its sides are in one bucket: their joins have no key in common"
     keys = ", ".join(f"{planned.join.sides[0].alias}.{one_line(partial_set.group_by[place].sql)}" for place in columns)
-    return f"its sides meet in shards by {keys}{merged}"
+    return f"its sides meet in buckets by {keys}{merged}"

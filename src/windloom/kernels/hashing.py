@@ -40,7 +40,7 @@ def _write_keys(bits, keys):  # type: ignore[no-untyped-def]
         keys[i] = own ^ ((own >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-# Spark's `hash()` of group keys, so that driver, executors and Spark itself agree on the shard of a group.
+# Spark's `hash()` of group keys, so that driver, executors and Spark itself agree on the bucket of a group.
 #
 # MurmurHash3 of 32 bits with seed 42, column after column; NULL leaves the hash unchanged. Spark takes the bytes after
 # the last whole word one by one, which the published algorithm does not.

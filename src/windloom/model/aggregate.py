@@ -275,7 +275,7 @@ class Aggregate:
 # | APPROX_TOP            | how often its 1,000 most frequent values occur        | too low by 0.2 % of all, at most  |
 #
 # They are HyperLogLog, DDSketch, and the lists of Misra and Gries. The first two depend only on the values of the
-# window, however it is divided into slices, rounds and shards.
+# window, however it is divided into slices, rounds and buckets.
 
 #: HyperLogLog: registers as a power of two; the standard error is 1.04 / √registers.
 REGISTER_BITS = 12

@@ -1,10 +1,10 @@
-"""Chooses the columns by which a set's groups are divided into shards, so that the sides of a join meet in one shard.
+"""Chooses the columns by which a set's groups are divided into buckets, so that the sides of a join meet in one bucket.
 
 A set is divided by all its grouping columns, unless joins read it: then by the join keys that all sides of these joins
-have in common. Rows of such a join that belong to one group of the answer may come from several shards, unless the keys
-are among its grouping columns; the folded results of the shards are then merged. If joins have no key in common, their
-sets stay in one shard. Every shard has the whole of a relation, so a relation need not be divided, and a join of one
-stream with relations divides that stream like any other.
+have in common. Rows of such a join that belong to one group of the answer may come from several buckets, unless the
+keys are among its grouping columns; the folded results of the buckets are then merged. If joins have no key in common,
+their sets stay in one bucket. Every bucket has the whole of a relation, so a relation need not be divided, and a join
+of one stream with relations divides that stream like any other.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _Option = tuple[tuple[int, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """The columns by which groups are divided into shards.
+    """The columns by which groups are divided into buckets.
 
     `columns` are those of sets that joins read; other sets are divided by all of theirs.
 
-    A set with an empty tuple of columns stays in one shard. `divided` are the joins, by their place in the plan, whose
+    A set with an empty tuple of columns stays in one bucket. `divided` are the joins, by their place in the plan, whose
     answers have to be merged.
     """
 
@@ -40,7 +40,7 @@ class Sharding:
     divided: frozenset[int]
 
     def of(self, number: int) -> tuple[int, ...] | None:
-        """The places of the grouping columns that decide the shard of a group of a set; None means all of them."""
+        """The places of the grouping columns that decide the bucket of a group of a set; None means all of them."""
         return self.columns.get(number)
 
 
@@ -85,7 +85,7 @@ def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
 
 
 def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
-    """Return columns for all sets of these joins so that the sides of every join meet in one shard, or None."""
+    """Return columns for all sets of these joins so that the sides of every join meet in one bucket, or None."""
     options = list(dict.fromkeys(tuple(_options(join, plan)) for join in joins))
 
     def search(chosen: dict[int, tuple[int, ...]], left: Sequence[tuple[_Option, ...]]) -> Columns | None:
@@ -121,7 +121,7 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
 
 
 def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
-    """Return whether every group of the answer is in one shard: its columns determine those that decide the shard."""
+    """Return whether every group of the answer is in one bucket: its columns determine those that decide the bucket."""
     partial_set, _, member = plan.side(join.sides[0])
     dividing = columns.get(partial_set.number, tuple(range(len(partial_set.group_by))))
     paired = {0}

@@ -1,7 +1,7 @@
 """The step: merges cells into the open slices, moves the frontiers, and answers the windows they have passed.
 
 `step(state, round_input, plan)` is pure: it uses no Spark, clock or files, and equal inputs give equal outputs. The
-driver runs it for small states, executors run it shard by shard for large ones, a batch run is one step with every
+driver runs it for all groups, tasks of the Spark operator run it bucket by bucket, a batch run is one step with every
 frontier at +∞, and recovery folds it over the log.
 """
 

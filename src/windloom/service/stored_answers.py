@@ -134,7 +134,7 @@ def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
 
 
 def _round(file: Path) -> str:
-    """Return the part of a file's name that names the round; each shard may have written a file of its own."""
+    """Return the part of a file's name that names the round; earlier revisions wrote several files of a round."""
     return file.stem.split("-")[1]
 
 

@@ -1,7 +1,6 @@
 """Parquet: one file per table and round, named after the round, so that a repeated round replaces itself.
 
-`table=<table>/round-000000042.parquet` appears whole or not at all. If a stream runs on executors, a shard with many
-rows for a table writes them itself, one file per table, round and shard: `…/round-000000042-shard-0003.parquet`.
+`table=<table>/round-000000042.parquet` appears whole or not at all.
 `_manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
 
 Tables are partitions of one dataset, which other programs read without knowing us: names that begin with `_` are hidden
@@ -27,7 +26,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windloom.checkpoint.shards.pieces import PieceFolder, table_folder
 from windloom.checkpoint.storage import LocalStorage, Storage, StorageError, UnfinishedFile, fault
 from windloom.errors import WindloomError
 from windloom.model.types import DataType, arrow_type
@@ -53,14 +51,10 @@ _UNITED_SHAPES = 50
 
 class ParquetSink(Sink):
     target: ClassVar[str | None] = "path"
-    pieces: PieceFolder | None = None
 
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
         self._storage = storage
-        # Executors write pieces to a directory, if they see the same one, but not to other file systems.
-        is_directory = isinstance(storage, LocalStorage)
-        self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
         self._has_written = False
         self._checkpoint = checkpoint
         self._tables: dict[str, dict[str, Any]] = {}  # columns and queries of each table, by its directory
@@ -91,19 +85,16 @@ class ParquetSink(Sink):
     def write(self, round: int, answers: RoundAnswers) -> None:
         writer = _RoundWriter(self._storage, round)
         try:
-            writer.take(answers.rows(with_pieces=self.pieces is None))
+            writer.take(answers.rows())
             self.describe(answers.tables)
             if not self._has_written:
                 # Deletes files that an earlier process wrote for a round and that the round, answered again, does not
                 # have.
-                names = {*writer.files, *(piece.shown for piece in answers.pieces)}
                 prefix = round_file(round).removesuffix(".parquet")
                 for folder in self._tables:
                     for name in self._storage.list(folder):
-                        if name.startswith(prefix) and f"{folder}/{name}" not in names:
+                        if name.startswith(prefix) and f"{folder}/{name}" not in writer.files:
                             self._storage.delete(f"{folder}/{name}")
-            if self.pieces is not None:
-                self.pieces.show(answers.pieces)
             writer.finish()
             self._has_written = True
         except BaseException:
@@ -240,6 +231,11 @@ def _failing(file: UnfinishedFile) -> Iterator[None]:
         yield
     except OSError as error:
         raise file.failed(error) from error
+
+
+def table_folder(table: str) -> str:
+    """Return the directory of a table's files, named as Spark names partitions, so that all tables are one dataset."""
+    return f"table={table}"
 
 
 def round_file(round: int) -> str:

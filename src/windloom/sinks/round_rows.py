@@ -14,8 +14,6 @@ from windloom.answers.emission.changes import ReportCadence, changes, paces_of
 from windloom.answers.emission.early import EarlyTurn, all_final, early_rows, early_turns
 from windloom.answers.emission.emission import ReportedRows, of_queries, united
 from windloom.answers.emission.empty import empty_block, group_rows, group_schema, missing_rows
-from windloom.checkpoint.shards.pieces import Piece, PieceFolder
-from windloom.errors import WindloomError
 from windloom.model.clauses import ADDED_COLUMNS, Emits
 from windloom.model.time import TICK_MAX
 from windloom.plan.plan import Plan, Planned, Shape
@@ -30,9 +28,8 @@ from windloom.statistics.observations import RoundObserved
 class Outcome:
     """The outcome of a round, already logged. Until the round is committed, `blocks` returns its answers, repeatedly.
 
-    `pieces` are rows that shards have written where the sink keeps them; they are in no block. `took` has the seconds
-    of each unit of queries answered together, by the name of its first query, once the answers have been read;
-    `answered_before` are the seconds that the round spends on them before its answers are read.
+    `took` has the seconds of each unit of queries answered together, by the name of its first query, once the answers
+    have been read.
     """
 
     state: State
@@ -41,10 +38,8 @@ class Outcome:
     observed: RoundObserved
     untimed: Mapping[str, int] = field(default_factory=dict)
     blocks: Callable[[], Iterable[Block]] = tuple
-    pieces: Sequence[Piece] = ()
     lost: Sequence[str] = ()
     took: Mapping[str, float] = field(default_factory=dict)
-    answered_before: float = 0.0
     late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
 
 
@@ -159,17 +154,15 @@ class RoundRows:
         outcome: Outcome,
         tables: AnswerTables,
         on_rows: Callable[[int], None],
-        folder: PieceFolder | None,
         emission: RoundEmission,
         *,
         is_shared: bool,
     ) -> None:
         self._plan, self._outcome, self._tables, self._on_rows = plan, outcome, tables, on_rows
-        self._folder, self._is_shared, self._emission = folder, is_shared, emission
-        self.pieces = outcome.pieces
+        self._is_shared, self._emission = is_shared, emission
         self._shared: list[tuple[str, pa.Table]] | None = None
         self.made = 0
-        self.finished = self._finished_before = sum(piece.rows for piece in outcome.pieces)
+        self.finished = 0
 
     @cached_property
     def tables(self) -> Mapping[str, TableInfo]:
@@ -182,12 +175,11 @@ class RoundRows:
             yield block
             self._on_rows(self.made)
 
-    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
-        rows: Iterable[tuple[str, pa.Table]] = self._rows()
-        if self._is_shared:
-            self._shared = self._shared if self._shared is not None else list(rows)
-            rows = self._shared
-        return chain(rows, self._read_pieces()) if with_pieces else rows
+    def rows(self) -> Iterable[tuple[str, pa.Table]]:
+        if not self._is_shared:
+            return self._rows()
+        self._shared = self._shared if self._shared is not None else list(self._rows())
+        return self._shared
 
     def until(self, query: str) -> int:
         return paces_of([self._plan.query(query)], self._outcome.state)[query].until
@@ -205,19 +197,8 @@ class RoundRows:
                 pass
         return self._emission.emitted
 
-    def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the rows in pieces, for other sinks: when the round began, the one that takes pieces was alone."""
-        for piece in self.pieces:
-            if self._folder is None:
-                raise WindloomError(
-                    f"the rows '{piece.file}' of table '{piece.table}' cannot be read",
-                    "shards have written them for the Parquet sink, and the stream has none now",
-                    "start once more with the sink and the path that it had",
-                )
-            yield piece.table, self._folder.read(piece)
-
     def _rows(self) -> Iterator[tuple[str, pa.Table]]:
-        self.finished = self._finished_before
+        self.finished = 0
         for shape, table in self._emission.rows(self._tables.pieces(self._plan, self.blocks())):
             self.finished += table.num_rows
             if table.num_rows:

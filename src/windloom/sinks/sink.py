@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.answers.blocks import Block
-from windloom.checkpoint.shards.pieces import Piece, PieceFolder
 from windloom.errors import WindloomError
 from windloom.model.clauses import AS_OF, REPORT, Emits
 from windloom.model.query import Query
@@ -47,16 +46,8 @@ class RoundAnswers(Protocol):
     @property
     def tables(self) -> Mapping[str, TableInfo]: ...
 
-    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
-        """Return finished rows, by name of their table; rows of a table may come in several parts.
-
-        With `with_pieces=False`, rows that are in pieces are left out, for a sink that takes the pieces as they are.
-        """
-        ...
-
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        """The pieces: rows that tasks on executors have already written where the sink keeps them."""
+    def rows(self) -> Iterable[tuple[str, pa.Table]]:
+        """Return finished rows, by name of their table; rows of a table may come in several parts."""
         ...
 
     def blocks(self) -> Iterator[Block]:
@@ -83,11 +74,6 @@ class Sink(Protocol):
     waits, and is given to the sink again. A class that inherits from this one gets defaults for the methods that not
     every sink needs.
     """
-
-    @property
-    def pieces(self) -> PieceFolder | None:
-        """The folder where shards of a stream on executors write rows themselves, if this is the stream's only sink."""
-        return None
 
     def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float] | None:
         """Take a round; may return figures of the round, by name, which `handle.progress` shows."""

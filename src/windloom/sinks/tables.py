@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from windloom.answers.blocks import Block
 from windloom.answers.finish import answer_rows, output_kinds
-from windloom.checkpoint.shards.pieces import with_query
 from windloom.errors import WindloomError
 from windloom.expressions.arithmetic import DeclinedError
-from windloom.model.clauses import Emits, added_types
+from windloom.model.clauses import added_types
 from windloom.model.query import Query
 from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan, Shape
@@ -211,14 +211,17 @@ class AnswerTables(RowFinisher):
             infos[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
         return infos
 
-    def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
-        """Return the table of each shape, by its number, if its rows may be finished without Spark; otherwise None."""
-        # With EMIT, a part of the rows cannot be finished without knowing the others.
-        is_apart = [shape.emits is Emits.FINAL and self.may_be_here(shape) for shape in plan.shapes]
-        return tuple(self.name(shape) if apart else None for shape, apart in zip(plan.shapes, is_apart, strict=True))
-
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
         return arrow_frame(self.spark, rows, ddl_of_columns(columns))
+
+
+def with_query(block: Block) -> pa.Table:
+    """Return the rows of a block with the name of their query as the first column."""
+    counts = np.diff(block.bounds)
+    query = pa.DictionaryArray.from_arrays(
+        pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
+    )
+    return block.table.add_column(0, "query", query)
 
 
 def table_name(columns: dict[str, str]) -> str:

@@ -16,9 +16,9 @@ from windloom.model.stream import Stream
 from windloom.plan.plan import Plan, PlannedRelation
 from windloom.rounds.lateness import before_round
 from windloom.spark.count_windows import TakenRows, take_all_rows, take_rows
-from windloom.spark.executors.placement import driver_bytes
 from windloom.spark.frames import has_usual_meaning
 from windloom.spark.kept_tuples import LocalKeeping, RoundFiles
+from windloom.spark.placement import driver_bytes
 from windloom.spark.relations import RoundFrames, SeenFrame, TakenVersion, known_bytes, take_version
 from windloom.spark.rows.job import batch_views, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
@@ -66,7 +66,7 @@ class SparkDriverJobs(ScanJobs):
                     "a round brings more than the driver can hold",
                     str(error),
                     "make rounds smaller (maxFilesPerTrigger, maxBytesPerTrigger) and start again with the same"
-                    " checkpoint: nothing is lost; or start a new one with placement='executors'",
+                    " checkpoint: nothing is lost; or let the Spark operator answer: loom.answers().writeStream",
                 ) from None
 
     def take_rows(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -137,17 +137,3 @@ class State:
 
     def history_of(self, number: int) -> CellCoverage:
         return self.history.get(number, CellCoverage())
-
-    def holding(self, other: State) -> State:
-        """Return these facts about the cells of another state."""
-        return replace(self, cells=other.cells, owed=other.owed)
-
-    def of_all_shards(self, sets: Sequence[PartialSet]) -> State:
-        """Return this state without the cells of streams, of which every shard has its own."""
-        cells = {number: cells for number, cells in self.cells.items() if sets[number].is_relation}
-        return replace(self, cells=cells)
-
-    def forgetting(self, kept_from: Mapping[int, int]) -> State:
-        """Return this state after cells before a tick are dropped; for a state whose cells are in shards."""
-        history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
-        return replace(self, history={**self.history, **history})

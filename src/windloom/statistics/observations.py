@@ -72,7 +72,7 @@ class LinkRound:
     matched: int
 
     def __add__(self, other: LinkRound) -> LinkRound:
-        """Return the counts of two shards together; shards have no key in common."""
+        """Return the counts of two buckets together; buckets have no key in common."""
         return LinkRound(
             self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
         )

@@ -217,11 +217,11 @@ ROUNDS = [
 
 
 def answers_after(
-    folder: Path, wrong: str, placement: str, texts: Mapping[str, str]
+    folder: Path, wrong: str, texts: Mapping[str, str]
 ) -> tuple[dict[int, dict[str, Any]], list[list[str]]]:
     """All answers, and what each round has lost, if something is wrong with a file before the third round."""
     registry = registered({"plain": PLAIN, **texts}, STREAMS)
-    with MicroBatches(folder, STREAMS, types=registry.types(), placement=placement) as stream:
+    with MicroBatches(folder, STREAMS, types=registry.types()) as stream:
         stream.change(registry.queries)
         for rows in ROUNDS[:2]:
             stream.round(rows)
@@ -244,7 +244,7 @@ def answers_after(
         else:
             stream.finish()
     if "crash" in wrong:
-        with MicroBatches(folder, STREAMS, types=registry.types(), placement=placement) as stream:
+        with MicroBatches(folder, STREAMS, types=registry.types()) as stream:
             stream.tuples.look_for_lost(stream.state.kept)
             for rows in ROUNDS[2:]:
                 stream.round(rows)
@@ -259,7 +259,6 @@ def answers_after(
     return found, [[name[: len("tuples/s-")] for name in own] for own in lost]
 
 
-@pytest.mark.parametrize("placement", ["driver", "executors"])
 @pytest.mark.parametrize(
     ("wrong", "texts"),
     [
@@ -271,11 +270,11 @@ def answers_after(
     ],
 )
 def test_a_damaged_file_that_row_queries_read_counts_as_missing_and_all_others_go_on(
-    tmp_path: Path, placement: str, wrong: str, texts: Mapping[str, str]
+    tmp_path: Path, wrong: str, texts: Mapping[str, str]
 ) -> None:
-    whole, none = answers_after(tmp_path / "whole", "nothing", placement, texts)
-    missing, found = answers_after(tmp_path / "missing", "missing", placement, texts)
-    damaged, also_found = answers_after(tmp_path / "damaged", wrong, placement, texts)
+    whole, none = answers_after(tmp_path / "whole", "nothing", texts)
+    missing, found = answers_after(tmp_path / "missing", "missing", texts)
+    damaged, also_found = answers_after(tmp_path / "damaged", wrong, texts)
     assert damaged == missing
     assert also_found == found == [["tuples/s-"], [], [], []]
     assert none == [[]] * 4

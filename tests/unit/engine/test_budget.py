@@ -1,4 +1,4 @@
-"""Rounds with a budget, on both placements, without a JVM: a clock and costs of the test's own."""
+"""Rounds with a budget, without a JVM: a clock and costs of the test's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.catalogs import STREAM, make_query
-from support.micro_batches import PLACEMENTS, CrashError, Frames, ManualClock, MicroBatches, answers_in, crash_at
+from support.micro_batches import CrashError, Frames, ManualClock, MicroBatches, answers_in, crash_at
 from support.postponing import flat_costs
 from windloom.engine.budget import AnswerTimes, MeasuredAnswers, Scheduling
 from windloom.model import Aggregate, Emission, Emits, Query, RowsWindow, TimeWindow, Urgency
@@ -18,7 +18,6 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.rounds.schedules import SCHEDULES
 
 STREAMS = {"s": STREAM}
-both = pytest.mark.parametrize("placement", PLACEMENTS)
 SECOND = TICKS_PER_SECOND
 
 
@@ -48,23 +47,22 @@ def ends(folder: Path) -> dict[int, dict[str, list[int]]]:
     }
 
 
-def life_of(folder: Path, placement: str, budget: float | None = 3.0, **more: Any) -> MicroBatches:
+def life_of(folder: Path, budget: float | None = 3.0, **more: Any) -> MicroBatches:
     """A pass over a tree takes a second, and so does every window; taking in takes none."""
     schedule = more.pop("schedule", "edf")
     scheduling = Scheduling(flat_costs(1.0, 1.0), budget, schedule, lambda: 10.0)
     # What kernels really take on this machine is not part of the test.
     scheduling.learned = _Unlearned()
     clock = more.pop("clock", None) or ManualClock()
-    return MicroBatches(folder, STREAMS, placement=placement, scheduling=scheduling, round_clock=clock, **more)
+    return MicroBatches(folder, STREAMS, scheduling=scheduling, round_clock=clock, **more)
 
 
 class _Unlearned(AnswerTimes):
     def add(self, measured: MeasuredAnswers) -> None: ...
 
 
-@both
-def test_what_does_not_fit_is_answered_later_and_told(tmp_path: Path, placement: str) -> None:
-    with life_of(tmp_path, placement) as life:
+def test_what_does_not_fit_is_answered_later_and_told(tmp_path: Path) -> None:
+    with life_of(tmp_path) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         second = life.round(seconds(21))
@@ -78,7 +76,7 @@ def test_what_does_not_fit_is_answered_later_and_told(tmp_path: Path, placement:
     found = ends(tmp_path)
     assert found[1] == {"first": [10, 20]}
     assert found[2] == {"first": [30]}
-    with life_of(tmp_path / "plain", placement, budget=None) as life:
+    with life_of(tmp_path / "plain", budget=None) as life:
         life.change(QUERIES)
         for batch in (seconds(0, 4), seconds(21), seconds(33)):
             assert life.round(batch).postponed == {}
@@ -93,9 +91,8 @@ def rows_of(folder: Path) -> dict[str, list[str]]:
     return {name: sorted(rows) for name, rows in found.items()}
 
 
-@both
-def test_a_task_that_does_not_fit_answers_its_oldest_windows_first(tmp_path: Path, placement: str) -> None:
-    with life_of(tmp_path, placement, budget=6.0) as life:
+def test_a_task_that_does_not_fit_answers_its_oldest_windows_first(tmp_path: Path) -> None:
+    with life_of(tmp_path, budget=6.0) as life:
         life.change({"last": QUERIES["last"], "usual": QUERIES["usual"]})
         life.round(seconds(0, 4))
         life.round(seconds(41))
@@ -107,10 +104,9 @@ def test_a_task_that_does_not_fit_answers_its_oldest_windows_first(tmp_path: Pat
     assert ends(tmp_path) == {1: {"usual": [10, 20]}, 2: {"last": [5, 10]}}
 
 
-@both
-def test_the_time_that_taking_in_has_taken_is_spent(tmp_path: Path, placement: str) -> None:
+def test_the_time_that_taking_in_has_taken_is_spent(tmp_path: Path) -> None:
     clock = ManualClock()
-    with life_of(tmp_path, placement, budget=7.0, clock=clock) as life:
+    with life_of(tmp_path, budget=7.0, clock=clock) as life:
         take_in = life.jobs.take_in
 
         def slowly(*given: Any) -> Any:
@@ -124,16 +120,15 @@ def test_the_time_that_taking_in_has_taken_is_spent(tmp_path: Path, placement: s
         assert set(life.round(seconds(31)).postponed) == {"usual", "last"}
 
 
-@both
 @pytest.mark.parametrize("point", ["after log", "after sink", "before commit"])
-def test_a_repeated_round_answers_what_it_had_decided(tmp_path: Path, placement: str, point: str) -> None:
-    with life_of(tmp_path, placement) as life:
+def test_a_repeated_round_answers_what_it_had_decided(tmp_path: Path, point: str) -> None:
+    with life_of(tmp_path) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         with pytest.raises(CrashError), crash_at(point):
             life.round(seconds(21))
     # The next life has all the time there is.
-    with life_of(tmp_path, placement, budget=None) as life:
+    with life_of(tmp_path, budget=None) as life:
         repeated = life.round(seconds(21))
         assert repeated.postponed == {"usual": 2, "last": 4}
         assert ends(tmp_path)[1] == {"first": [10, 20]}
@@ -141,9 +136,8 @@ def test_a_repeated_round_answers_what_it_had_decided(tmp_path: Path, placement:
     assert ends(tmp_path)[2] == {"usual": [10, 20], "last": [5, 10]}
 
 
-@both
-def test_a_query_that_leaves_is_answered_before(tmp_path: Path, placement: str) -> None:
-    with life_of(tmp_path, placement) as life:
+def test_a_query_that_leaves_is_answered_before(tmp_path: Path) -> None:
+    with life_of(tmp_path) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         life.round(seconds(21))
@@ -153,20 +147,19 @@ def test_a_query_that_leaves_is_answered_before(tmp_path: Path, placement: str) 
     assert ends(tmp_path)[2]["last"] == [5, 10]
 
 
-@both
 @pytest.mark.parametrize("point", ["after begun", "after log", "after commit"])
-def test_a_crash_while_a_leaving_query_is_answered_loses_nothing(tmp_path: Path, placement: str, point: str) -> None:
-    with life_of(tmp_path, placement) as life:
+def test_a_crash_while_a_leaving_query_is_answered_loses_nothing(tmp_path: Path, point: str) -> None:
+    with life_of(tmp_path) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         life.round(seconds(21))
         life.change({"first": QUERIES["first"], "usual": QUERIES["usual"]})
         with pytest.raises(CrashError), crash_at(point):
             life.round(seconds(22))
-    with life_of(tmp_path, placement) as life:
+    with life_of(tmp_path) as life:
         life.round(seconds(22))
         life.catch_up(everything=True)
-    with life_of(tmp_path / "plain", placement, budget=None) as life:
+    with life_of(tmp_path / "plain", budget=None) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         life.round(seconds(21))
@@ -175,9 +168,8 @@ def test_a_crash_while_a_leaving_query_is_answered_loses_nothing(tmp_path: Path,
     assert rows_of(tmp_path) == rows_of(tmp_path / "plain")
 
 
-@both
-def test_the_end_of_a_stream_answers_everything(tmp_path: Path, placement: str) -> None:
-    with life_of(tmp_path, placement) as life:
+def test_the_end_of_a_stream_answers_everything(tmp_path: Path) -> None:
+    with life_of(tmp_path) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         life.round(seconds(21))
@@ -187,10 +179,9 @@ def test_the_end_of_a_stream_answers_everything(tmp_path: Path, placement: str) 
         assert not life.catch_up()
 
 
-@both
-def test_lateness_against_deadlines_is_counted(tmp_path: Path, placement: str) -> None:
+def test_lateness_against_deadlines_is_counted(tmp_path: Path) -> None:
     clock = ManualClock()
-    with life_of(tmp_path, placement, budget=4.0, clock=clock) as life:
+    with life_of(tmp_path, budget=4.0, clock=clock) as life:
         life.change(QUERIES)
         life.round(seconds(0, 4))
         second = life.round(seconds(21))  # 10 and 20 close; both are what this stream begins with
@@ -207,7 +198,7 @@ def test_lateness_against_deadlines_is_counted(tmp_path: Path, placement: str) -
 
 def test_windows_of_rows_never_wait(tmp_path: Path) -> None:
     rows = make_query("rows", RowsWindow(2, 1), [Aggregate("count")])
-    with life_of(tmp_path, "driver", budget=0.001) as life:
+    with life_of(tmp_path, budget=0.001) as life:
         life.change({**QUERIES, "rows": rows})
         life.round(seconds(0, 4))
         done = life.round(seconds(21, 22))
@@ -215,11 +206,10 @@ def test_windows_of_rows_never_wait(tmp_path: Path) -> None:
         assert set(done.postponed) >= {"usual", "last"}
 
 
-@both
-def test_queries_with_early_rows_never_wait_and_others_of_their_tree_do(tmp_path: Path, placement: str) -> None:
+def test_queries_with_early_rows_never_wait_and_others_of_their_tree_do(tmp_path: Path) -> None:
     early = replace(QUERIES["usual"], name="early", emission=Emission(Emits.EARLY, 5 * SECOND))
     for number, queries in enumerate(({"early": early, **QUERIES}, {**QUERIES, "early": early})):
-        with life_of(tmp_path / str(number), placement, budget=0.001) as life:
+        with life_of(tmp_path / str(number), budget=0.001) as life:
             life.change(queries)
             life.round(seconds(0, 4))
             done = life.round(seconds(21, 22))
@@ -234,10 +224,9 @@ def test_queries_with_early_rows_never_wait_and_others_of_their_tree_do(tmp_path
         assert sorted(end for own in final for end in own) == [10, 20]
 
 
-@both
 @pytest.mark.parametrize("schedule", sorted(SCHEDULES))
-def test_every_schedule_answers_everything_in_the_end(tmp_path: Path, placement: str, schedule: str) -> None:
-    with life_of(tmp_path, placement, budget=5.0, schedule=schedule) as life:
+def test_every_schedule_answers_everything_in_the_end(tmp_path: Path, schedule: str) -> None:
+    with life_of(tmp_path, budget=5.0, schedule=schedule) as life:
         life.change(QUERIES)
         for second in range(0, 120, 10):
             life.round(seconds(second + 1, second + 4))
@@ -246,7 +235,7 @@ def test_every_schedule_answers_everything_in_the_end(tmp_path: Path, placement:
         while life.catch_up():
             rounds += 1
             assert rounds <= left
-    with life_of(tmp_path / "plain", placement, budget=None) as life:
+    with life_of(tmp_path / "plain", budget=None) as life:
         life.change(QUERIES)
         for second in range(0, 120, 10):
             life.round(seconds(second + 1, second + 4))

@@ -11,7 +11,7 @@ import pytest
 
 from support.catalogs import make_query
 from support.durable import STREAMS
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, RowJobs, answers_in, crash_at
+from support.micro_batches import CrashError, MicroBatches, RowJobs, answers_in, crash_at
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow, Urgency
 from windloom.sinks.memory import MemorySink
@@ -36,40 +36,38 @@ def both(bad: Query = BAD) -> dict[str, Query]:
     return {"good": GOOD, "bad": bad}
 
 
-def live(folder: Path, queries: Mapping[str, Query], placement: str, rounds: int = len(ROUNDS)) -> MicroBatches:
+def live(folder: Path, queries: Mapping[str, Query], rounds: int = len(ROUNDS)) -> MicroBatches:
     """One life of the stream, up to so many rounds in all."""
-    with MicroBatches(folder, STREAMS, placement=placement) as life:
+    with MicroBatches(folder, STREAMS) as life:
         life.change(queries)
         while life.loop.next_round < rounds:
             life.round(ROUNDS[life.loop.next_round])
     return life
 
 
-def fail(folder: Path, placement: str) -> None:
+def fail(folder: Path) -> None:
     with pytest.raises(WindloomError, match="query 'bad': a value does not fit its type"):
-        live(folder, both(), placement)
+        live(folder, both())
 
 
 def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
     return [row for _, found in sorted(answers_in(folder).items()) for row in found.get(name, [])]
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_the_same_queries_fail_again_and_nothing_is_lost(tmp_path: Path, placement: str) -> None:
-    fail(tmp_path, placement)
+def test_the_same_queries_fail_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    fail(tmp_path)
     before = answers_in(tmp_path)
-    fail(tmp_path, placement)
+    fail(tmp_path)
     assert answers_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("left", [{"good": GOOD}, both(MENDED)], ids=["removed", "replaced"])
 def test_a_stream_goes_on_once_the_query_that_failed_is_removed_or_replaced(
-    tmp_path: Path, placement: str, left: Mapping[str, Query]
+    tmp_path: Path, left: Mapping[str, Query]
 ) -> None:
-    fail(tmp_path / "failed", placement)
-    live(tmp_path / "failed", left, placement)
-    live(tmp_path / "alone", {"good": GOOD}, placement)
+    fail(tmp_path / "failed")
+    live(tmp_path / "failed", left)
+    live(tmp_path / "alone", {"good": GOOD})
     assert rows_of(tmp_path / "failed", "good") == rows_of(tmp_path / "alone", "good")
     assert len(rows_of(tmp_path / "alone", "good")) > 4
     reported = rows_of(tmp_path / "failed", "bad")
@@ -77,21 +75,19 @@ def test_a_stream_goes_on_once_the_query_that_failed_is_removed_or_replaced(
     assert (max(row["window_end"] for row in reported) > 20) == ("bad" in left), "a new query begins after the failure"
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_query_that_only_becomes_more_urgent_meanwhile_loses_no_row(tmp_path: Path, placement: str) -> None:
-    fail(tmp_path / "failed", placement)
-    live(tmp_path / "failed", {"good": replace(GOOD, urgency=Urgency(priority=1))}, placement)
-    live(tmp_path / "alone", {"good": GOOD}, placement)
+def test_a_query_that_only_becomes_more_urgent_meanwhile_loses_no_row(tmp_path: Path) -> None:
+    fail(tmp_path / "failed")
+    live(tmp_path / "failed", {"good": replace(GOOD, urgency=Urgency(priority=1))})
+    live(tmp_path / "alone", {"good": GOOD})
     assert rows_of(tmp_path / "failed", "good") == rows_of(tmp_path / "alone", "good")
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_crash_is_no_failure_a_query_that_leaves_afterwards_reports_the_round(tmp_path: Path, placement: str) -> None:
+def test_a_crash_is_no_failure_a_query_that_leaves_afterwards_reports_the_round(tmp_path: Path) -> None:
     harmless = both(MENDED)
     with pytest.raises(CrashError), crash_at("after log", nth=2):
-        live(tmp_path / "crashed", harmless, placement)
-    live(tmp_path / "crashed", {"good": GOOD}, placement, rounds=2)
-    live(tmp_path / "whole", harmless, placement, rounds=2)
+        live(tmp_path / "crashed", harmless)
+    live(tmp_path / "crashed", {"good": GOOD}, rounds=2)
+    live(tmp_path / "whole", harmless, rounds=2)
     assert answers_in(tmp_path / "crashed") == answers_in(tmp_path / "whole")
 
 
@@ -105,22 +101,19 @@ class Picky(MemorySink):
         super().write(round, answers)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_query_whose_answers_fail_after_the_log_is_left_out_and_the_others_lose_nothing(
-    tmp_path: Path, placement: str
-) -> None:
-    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, sinks={"picky": Picky()}) as life:
+def test_a_query_whose_answers_fail_after_the_log_is_left_out_and_the_others_lose_nothing(tmp_path: Path) -> None:
+    with MicroBatches(tmp_path / "failed", STREAMS, sinks={"picky": Picky()}) as life:
         life.change(both(MENDED))
         life.round(ROUNDS[0])
         for _ in range(2):
             with pytest.raises(WindloomError, match="division by zero"):
                 life.round(ROUNDS[1])
-    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, sinks={"picky": Picky()}) as life:
+    with MicroBatches(tmp_path / "failed", STREAMS, sinks={"picky": Picky()}) as life:
         assert life.checkpoint.has_failed(1)
         life.change({"good": GOOD})
         for frames in ROUNDS[1:]:
             life.round(frames)
-    live(tmp_path / "alone", {"good": GOOD}, placement)
+    live(tmp_path / "alone", {"good": GOOD})
     assert rows_of(tmp_path / "failed", "good") == rows_of(tmp_path / "alone", "good")
     assert {number for number, found in answers_in(tmp_path / "failed").items() if "bad" in found} <= {0}
 
@@ -134,19 +127,16 @@ class Refusing(RowJobs):
         return super().take_in(plan, frames, *more)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_round_that_could_not_take_its_tuples_in_begins_anew_with_the_newest_queries(
-    tmp_path: Path, placement: str
-) -> None:
-    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, jobs=Refusing) as life:
+def test_a_round_that_could_not_take_its_tuples_in_begins_anew_with_the_newest_queries(tmp_path: Path) -> None:
+    with MicroBatches(tmp_path / "failed", STREAMS, jobs=Refusing) as life:
         life.change(both(MENDED))
         life.round(ROUNDS[0])
         with pytest.raises(WindloomError, match="cannot evaluate"):
             life.round(ROUNDS[1])
-    with MicroBatches(tmp_path / "failed", STREAMS, placement=placement, jobs=Refusing) as life:
+    with MicroBatches(tmp_path / "failed", STREAMS, jobs=Refusing) as life:
         life.change({"good": GOOD})
         for frames in ROUNDS[1:]:
             life.round(frames)
         assert {progress.plan_version for progress in life.done} == {1}
-    live(tmp_path / "alone", {"good": GOOD}, placement)
+    live(tmp_path / "alone", {"good": GOOD})
     assert rows_of(tmp_path / "failed", "good") == rows_of(tmp_path / "alone", "good")

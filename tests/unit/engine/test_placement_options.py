@@ -1,4 +1,4 @@
-"""Where a stream's step runs is checked before anything else."""
+"""A stream runs on the driver; who asks for executors is shown the Spark operator."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.row_rounds import QUERIES
 from windloom.engine.options import StreamOptions
-from windloom.engine.placement import refuse_unsharded
 from windloom.errors import WindloomError
 
 
@@ -23,25 +21,13 @@ def options(**given: Any) -> StreamOptions:
     return StreamOptions.of(None, **usual, **given)
 
 
-def test_the_driver_is_the_default() -> None:
-    assert options().placement == "driver"
-    assert options(placement="executors", shards=8).shards == 8
+def test_the_driver_may_be_named() -> None:
+    assert options(placement="driver") == options()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"placement": "auto"}, "unknown placement 'auto'"),
-        ({"placement": "executors", "shards": 0}, "the number of shards cannot be 0"),
-        ({"placement": "executors", "shards": True}, "the number of shards cannot be True"),
-        ({"shards": 4}, "shards=4 is not used"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(WindloomError, match=message):
-        options(**given)
-
-
-def test_tuples_are_kept_and_row_queries_answered_wherever_the_step_runs() -> None:
-    assert options(placement="executors", keep_tuples="1 hour").tuple_ticks > 0
-    refuse_unsharded(QUERIES.values())
+def test_executors_and_unknown_placements_are_refused() -> None:
+    with pytest.raises(WindloomError, match="runs on the driver, and not on executors") as raised:
+        options(placement="executors")
+    assert "loom.answers().writeStream" in raised.value.hint
+    with pytest.raises(WindloomError, match="unknown placement 'auto'"):
+        options(placement="auto")

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.join_catalogs import ATTACHED, RELATIONS, STREAMS
 from support.join_looms import registered
-from support.micro_batches import PLACEMENTS, MicroBatches, answers_in
+from support.micro_batches import MicroBatches, answers_in
 from support.relations import Rows, Versions
 from windloom.checkpoint.logs import RoundLog
 from windloom.errors import WindloomError
@@ -47,13 +45,13 @@ def version(*pairs: tuple[str, int]) -> list[Row]:
 class Case:
     """A stream in a folder; `versions` are those of every relation, by round."""
 
-    def __init__(self, folder: Path, versions: Sequence[Rows], placement: str = "driver") -> None:
-        self.folder, self.placement = folder, placement
+    def __init__(self, folder: Path, versions: Sequence[Rows]) -> None:
+        self.folder = folder
         self.versions = [dict.fromkeys([*RELATIONS, *ATTACHED], rows) for rows in versions]
 
     def life(self, texts: Mapping[str, str], **options: Any) -> MicroBatches:
         registry = registered(texts)
-        given: dict[str, Any] = {"placement": self.placement, "shards": 2, "history_ticks": 100}
+        given: dict[str, Any] = {"history_ticks": 100}
         given |= {"relations": {**RELATIONS, **ATTACHED}, "versions": Versions(self.versions)}
         life = MicroBatches(self.folder, {"s": STREAMS["s"]}, **{**given, "types": registry.types(), **options})
         life.change(registry.queries)
@@ -74,10 +72,9 @@ def logs(life: MicroBatches) -> list[RoundLog]:
     return sorted(life.checkpoint.logged(life.checkpoint.last_committed), key=lambda log: log.round)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_relation_is_logged_when_it_has_changed_and_read_only_if_it_may_have(tmp_path: Path, placement: str) -> None:
+def test_a_relation_is_logged_when_it_has_changed_and_read_only_if_it_may_have(tmp_path: Path) -> None:
     same, equal, other = version(("a", 1)), version(("a", 1)), version(("a", 5), ("a", 6))
-    case = Case(tmp_path, [same, same, equal, other, other], placement)
+    case = Case(tmp_path, [same, same, equal, other, other])
     with case.life({"q": INNER}, snapshot_rounds=100) as life:
         done = [life.round({"s": [tuple_at(tick)]}) for tick in (5, 15, 25, 35, 45)]
         # Round 1 has the same list, which is not read again; round 2 an equal one, which is read and found equal.
@@ -110,13 +107,10 @@ def test_a_relation_that_becomes_empty_matches_nothing_any_more(tmp_path: Path) 
     assert case.rows("l") == {10: [("a", 1, 1)], 20: [(None, 1, None)], 30: [(None, 1, None)]}
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_query_that_needs_more_of_a_relation_has_it_read_again_and_sees_it_in_all_its_windows(
-    tmp_path: Path, placement: str
-) -> None:
+def test_a_query_that_needs_more_of_a_relation_has_it_read_again_and_sees_it_in_all_its_windows(tmp_path: Path) -> None:
     """Windows of the past, too: a query that is added answers them in its first round, which has one version."""
     more = INNER.replace("sum(b.i)", "max(b.i)")
-    case = Case(tmp_path, [version(("a", number)) for number in range(5)], placement)
+    case = Case(tmp_path, [version(("a", number)) for number in range(5)])
     with case.life({"q": INNER}) as life:
         for tick in (5, 15):
             life.round({"s": [tuple_at(tick)]})
@@ -130,11 +124,10 @@ def test_a_query_that_needs_more_of_a_relation_has_it_read_again_and_sees_it_in_
     assert case.rows("late") == {10: [("a", 1, 2)], 20: [("a", 1, 2)], 30: [("a", 1, 3)], 40: [("a", 1, 4)]}
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_tuples_keep_the_version_that_they_came_with(tmp_path: Path, placement: str) -> None:
+def test_tuples_keep_the_version_that_they_came_with(tmp_path: Path) -> None:
     """A key that is used again means the old thing for old tuples, and the new one for new tuples."""
     versions = [version(("a", 1)), [], version(("a", 2), ("a", 3)), version(("b", 9))]
-    case = Case(tmp_path, versions, placement)
+    case = Case(tmp_path, versions)
     with case.life({"q": CAME}) as life:
         for ticks in ((1, 2), (3,), (4,), (15,)):
             life.round({"s": [tuple_at(tick) for tick in ticks]})
@@ -154,9 +147,8 @@ def test_a_query_over_an_enriched_stream_that_is_added_later_is_exact_where_it_s
     assert case.rows("late") == {30: [(1, 1)]}, "tuples up to 15 came before anybody joined them"
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_question_sees_the_version_of_the_last_round(tmp_path: Path, placement: str) -> None:
-    case = Case(tmp_path, [version(("a", 1)), version(("a", 2), ("a", 3))], placement)
+def test_a_question_sees_the_version_of_the_last_round(tmp_path: Path) -> None:
+    case = Case(tmp_path, [version(("a", 1)), version(("a", 2), ("a", 3))])
     other = "SELECT count(*) AS n, min(b.i) AS low FROM s [TUMBLE 10 microseconds] a JOIN r b ON a.k = b.k"
     with case.life({"q": INNER}) as life:
         for tick in (5, 15):
@@ -188,13 +180,10 @@ def test_the_end_of_all_streams_sees_a_version_too(tmp_path: Path) -> None:
     assert case.rows("q") == {10: [("a", 1, 7)]}
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_query_that_is_replaced_and_one_that_comes_back_see_the_version_of_their_rounds(
-    tmp_path: Path, placement: str
-) -> None:
+def test_a_query_that_is_replaced_and_one_that_comes_back_see_the_version_of_their_rounds(tmp_path: Path) -> None:
     """What is replaced is another query; while nobody reads a relation, nobody looks at it."""
     other = INNER.replace("sum(b.i)", "min(b.i)")
-    case = Case(tmp_path, [version(("a", number), ("a", 9)) for number in range(7)], placement)
+    case = Case(tmp_path, [version(("a", number), ("a", 9)) for number in range(7)])
     lives: list[dict[str, str]] = [{"q": INNER}, {"q": other}, {"plain": PLAIN}, {"q": INNER}]
     types = registered({"q": INNER, "other": other, "plain": PLAIN}).types()
     ticks, looked = iter((5, 15, 25, 35, 45, 55, 65)), []
@@ -222,10 +211,9 @@ def test_a_version_that_nobody_read_for_a_while_is_logged_once_more(tmp_path: Pa
         assert life.state.versions["r"].number == 1
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_versions_that_tuples_were_joined_with_are_logged_only_when_they_change(tmp_path: Path, placement: str) -> None:
+def test_versions_that_tuples_were_joined_with_are_logged_only_when_they_change(tmp_path: Path) -> None:
     same = version(("a", 1))
-    case = Case(tmp_path, [same, same, version(("a", 2)), same], placement)
+    case = Case(tmp_path, [same, same, version(("a", 2)), same])
     with case.life({"q": CAME}, snapshot_rounds=100) as life:
         for tick in (1, 2, 3, 15):
             life.round({"s": [tuple_at(tick)]})
@@ -233,11 +221,8 @@ def test_versions_that_tuples_were_joined_with_are_logged_only_when_they_change(
     assert case.rows("q") == {10: [(1, 2), (2, 1)]}
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_after_a_restart_only_a_retroactive_relation_that_is_the_same_keeps_its_version(
-    tmp_path: Path, placement: str
-) -> None:
-    case = Case(tmp_path, [version(("a", 1))], placement)
+def test_after_a_restart_only_a_retroactive_relation_that_is_the_same_keeps_its_version(tmp_path: Path) -> None:
+    case = Case(tmp_path, [version(("a", 1))])
     numbers = []
     for ticks in ((5, 15), (25, 35)):
         with case.life({"retroactive": INNER, "not": CAME}) as life:

@@ -10,7 +10,7 @@ import pytest
 
 from support.catalogs import make_query
 from support.durable import STREAMS, reported
-from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
+from support.micro_batches import CrashError, Frames, MicroBatches, crash_after
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer.adapt.candidates import choices_of
 from windloom.optimizer.adapt.charts import ChartOptions
@@ -47,10 +47,8 @@ def told(round_: Frames, factor: int = 1) -> dict[str, ExpectedInput]:
     return {"s": ExpectedInput(factor * len(ticks), min(ticks), max(ticks))}
 
 
-def live(
-    folder: Path, rounds: list[Frames], adapt: AdaptOptions | None, placement: str = "driver", *, foreseen: bool = False
-) -> MicroBatches:
-    with MicroBatches(folder, STREAMS, adapt=adapt, placement=placement) as life:
+def live(folder: Path, rounds: list[Frames], adapt: AdaptOptions | None, *, foreseen: bool = False) -> MicroBatches:
+    with MicroBatches(folder, STREAMS, adapt=adapt) as life:
         life.change(QUERIES)
         if foreseen and life.loop.adapting is not None:
             life.loop.adapting.coming = lambda batch: told(rounds[batch])
@@ -65,13 +63,11 @@ def _switches_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windloom.optimizer.adapt.replan.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
 
 
-@pytest.mark.parametrize(
-    ("adapt", "placement"), [*((REPLANNING, placement) for placement in PLACEMENTS), (CHARTS, "driver")]
-)
-def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, adapt: AdaptOptions, placement: str) -> None:
+@pytest.mark.parametrize("adapt", [REPLANNING, CHARTS])
+def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, adapt: AdaptOptions) -> None:
     rounds = batches()
-    fixed = live(tmp_path / "fixed", rounds, None, placement)
-    life = live(tmp_path / "adapting", rounds, adapt, placement)
+    fixed = live(tmp_path / "fixed", rounds, None)
+    life = live(tmp_path / "adapting", rounds, adapt)
     assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
     last = life.done[-1]
     assert last.moves >= 2 if adapt.charts else last.moves == 0

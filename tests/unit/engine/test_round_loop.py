@@ -1,4 +1,4 @@
-"""The round loop over several streams, on both placements, without a JVM: frontiers, crashes, replays, sinks."""
+"""The round loop over several streams, without a JVM: frontiers, crashes, replays, sinks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import pytest
 
 from support.catalogs import STREAMS, make_query
 from support.micro_batches import (
-    PLACEMENTS,
     CrashError,
     Frames,
     ManualClock,
     MicroBatches,
     answers_in,
     crash_at,
-    pieces_of,
 )
 from windloom.checkpoint.storage import FAULT_POINTS, watched
 from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
@@ -27,7 +25,6 @@ from windloom.sinks.memory import MemorySink
 from windloom.sinks.tables import AnswerTables
 
 DELAYED = {name: replace(STREAMS[name], delay_ticks=delay) for name, delay in (("s", 5), ("t", 20))}
-both = pytest.mark.parametrize("placement", PLACEMENTS)
 
 
 def counting(name: str, stream: str, grouping: tuple[str, ...] = ()) -> Query:
@@ -49,9 +46,8 @@ def ends(folder: Path) -> dict[int, dict[str, list[int]]]:
     }
 
 
-@both
-def test_a_silent_stream_holds_back_its_own_queries_only(tmp_path: Path, placement: str) -> None:
-    with MicroBatches(tmp_path, DELAYED, placement=placement) as life:
+def test_a_silent_stream_holds_back_its_own_queries_only(tmp_path: Path) -> None:
+    with MicroBatches(tmp_path, DELAYED) as life:
         life.change(QUERIES)
         first = life.round(frames(s=[1, 2, 13, 27]))
         assert first.frontiers == {"s": "1970-01-01T00:00:00.000022+00:00", "t": None}
@@ -74,9 +70,8 @@ def test_a_silent_stream_holds_back_its_own_queries_only(tmp_path: Path, placeme
     }
 
 
-@both
-def test_late_tuples_are_counted_by_the_frontier_of_their_stream(tmp_path: Path, placement: str) -> None:
-    with MicroBatches(tmp_path, DELAYED, placement=placement) as life:
+def test_late_tuples_are_counted_by_the_frontier_of_their_stream(tmp_path: Path) -> None:
+    with MicroBatches(tmp_path, DELAYED) as life:
         life.change(QUERIES)
         life.round(frames(s=[60], t=[60]))
         done = life.round(frames(s=[38, 52, 57], t=[8, 38, 41]))
@@ -85,8 +80,7 @@ def test_late_tuples_are_counted_by_the_frontier_of_their_stream(tmp_path: Path,
         assert (done.late_partly, done.late_dropped) == (0, 3)
 
 
-@both
-def test_every_fault_point_is_survived_with_two_streams(tmp_path: Path, placement: str) -> None:
+def test_every_fault_point_is_survived_with_two_streams(tmp_path: Path) -> None:
     """One stream is silent for a while, the other comes late, and queries change; each crash happens twice."""
     rounds = [
         (QUERIES, frames(s=[1, 2, 13, 27])),
@@ -96,7 +90,7 @@ def test_every_fault_point_is_survived_with_two_streams(tmp_path: Path, placemen
     ]
 
     def live(folder: Path) -> None:
-        with MicroBatches(folder, DELAYED, placement=placement, snapshot_rounds=1) as life:
+        with MicroBatches(folder, DELAYED, snapshot_rounds=1) as life:
             for queries, batch in rounds[life.loop.next_round :]:
                 life.change(queries)
                 life.round(batch)
@@ -104,19 +98,17 @@ def test_every_fault_point_is_survived_with_two_streams(tmp_path: Path, placemen
                 life.finish()
 
     passed: list[str] = []
-    with watched(passed.append), pieces_of(1):
+    with watched(passed.append):
         live(tmp_path / "whole")
-    points = FAULT_POINTS if placement == "driver" else (*FAULT_POINTS, "after pieces")
-    assert set(passed) == set(points)
-    for point in points:
+    assert set(passed) == set(FAULT_POINTS)
+    for point in FAULT_POINTS:
         folder = tmp_path / point
         for nth in (1, 3):
             try:
-                with crash_at(point, nth), pieces_of(1):
+                with crash_at(point, nth):
                     live(folder)
             except CrashError:
                 pass
-        with pieces_of(1):
             live(folder)
         assert in_order(folder) == in_order(tmp_path / "whole"), point
 
@@ -128,16 +120,15 @@ def in_order(folder: Path) -> dict[int, dict[str, list[str]]]:
     }
 
 
-@both
-def test_a_replay_asks_neither_for_tuples_nor_for_the_clock(tmp_path: Path, placement: str) -> None:
+def test_a_replay_asks_neither_for_tuples_nor_for_the_clock(tmp_path: Path) -> None:
     clock = ManualClock()
-    with MicroBatches(tmp_path, DELAYED, placement=placement, idle_after=60, clock=clock) as life:
+    with MicroBatches(tmp_path, DELAYED, idle_after=60, clock=clock) as life:
         life.change(QUERIES)
         clock.now = 60.0
         with pytest.raises(CrashError), crash_at("before sink"):
             life.round(frames(s=[1, 2, 13, 27]))
         assert life.jobs.runs == 1
-    with MicroBatches(tmp_path, DELAYED, placement=placement, idle_after=60) as life:
+    with MicroBatches(tmp_path, DELAYED, idle_after=60) as life:
         life.round(frames(t=[1]))  # not what the source brought: nobody looks
         assert life.jobs.runs == 0
         log = life.checkpoint.read_log(0)
@@ -147,9 +138,8 @@ def test_a_replay_asks_neither_for_tuples_nor_for_the_clock(tmp_path: Path, plac
     assert ends(tmp_path) == {0: {"trades": [10, 20]}}
 
 
-@both
-def test_a_query_added_to_a_stream_nobody_read_begins_where_that_stream_is(tmp_path: Path, placement: str) -> None:
-    with MicroBatches(tmp_path, DELAYED, placement=placement) as life:
+def test_a_query_added_to_a_stream_nobody_read_begins_where_that_stream_is(tmp_path: Path) -> None:
+    with MicroBatches(tmp_path, DELAYED) as life:
         life.change({"trades": QUERIES["trades"]})
         alone = life.round(frames(s=[90], t=[24]))
         assert alone.frontiers.keys() == {"s"}
@@ -201,12 +191,11 @@ def test_several_sinks_are_given_the_same_rows(tmp_path: Path) -> None:
     assert {query for info in infos.values() for query in info.queries} == set(QUERIES)
 
 
-@both
-def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Path, placement: str) -> None:
+def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Path) -> None:
     def states() -> set[str]:
         return {path.name for path in (tmp_path / "checkpoint").glob("shards/*.state")}
 
-    with MicroBatches(tmp_path, DELAYED, placement=placement) as life, ThreadPoolExecutor(1) as rounds:
+    with MicroBatches(tmp_path, DELAYED) as life, ThreadPoolExecutor(1) as rounds:
         life.change(QUERIES)
         life.round(frames(s=[1, 2, 13, 27], t=[2]))
         held, before = life.state, states()

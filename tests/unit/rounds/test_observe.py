@@ -1,4 +1,4 @@
-"""What rounds observe: the same on the driver and on executors, native and woven, as counting rows one by one gives."""
+"""What rounds observe: the same native and woven, as counting rows one by one gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from support.catalogs import STREAM, make_query
 from support.join_looms import registered
-from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, Row, crash_at
+from support.micro_batches import CrashError, MicroBatches, Row, crash_at
 from windloom.checkpoint.checkpoint import Checkpoint
 from windloom.checkpoint.storage import LocalStorage
 from windloom.explain.costs import SecondsView
@@ -71,13 +71,10 @@ def slices_of(query: Query, rows: list[Row]) -> int:
 
 
 @pytest.mark.parametrize("intake", ["native", "woven"])
-@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("queries", [TIMED, FILTERED], ids=["all", "filtered"])
-def test_a_round_observes_what_counting_rows_gives(
-    tmp_path: Path, placement: str, intake: str, queries: dict[str, Query]
-) -> None:
+def test_a_round_observes_what_counting_rows_gives(tmp_path: Path, intake: str, queries: dict[str, Query]) -> None:
     rows = batches(6)
-    found = run(tmp_path, rows, queries, placement=placement, intake=intake)
+    found = run(tmp_path, rows, queries, intake=intake)
     seen = None
     for batch, observed in zip(rows, found, strict=True):
         stream = observed.streams["s"]
@@ -93,14 +90,6 @@ def test_a_round_observes_what_counting_rows_gives(
         seen = last
 
 
-@pytest.mark.parametrize("intake", ["native", "woven"])
-def test_executors_observe_what_the_driver_does(tmp_path: Path, intake: str) -> None:
-    rows = batches(8)
-    found = [run(tmp_path / placement, rows, TIMED, placement=placement, intake=intake) for placement in PLACEMENTS]
-    assert found[0] == found[1]
-    assert all(observed.sets[SetIdentity.of_query(TIMED["one"])].groups == 1 for observed in found[1])
-
-
 def test_windows_of_rows_and_sessions_are_observed_too(tmp_path: Path) -> None:
     rows = batches(8)
     found = run(tmp_path, rows, {**TIMED, **OTHERS})
@@ -113,14 +102,13 @@ def test_windows_of_rows_and_sessions_are_observed_too(tmp_path: Path) -> None:
     assert estimates.sets[SetIdentity.of_query(OTHERS["sessions"])].groups.value == pytest.approx(5, abs=1)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("point", ["after log", "before commit", "after commit"])
-def test_a_round_that_is_repeated_observes_the_same(tmp_path: Path, placement: str, point: str) -> None:
+def test_a_round_that_is_repeated_observes_the_same(tmp_path: Path, point: str) -> None:
     rows = batches(6)
-    expected = run(tmp_path / "whole", rows, TIMED, placement=placement)
+    expected = run(tmp_path / "whole", rows, TIMED)
     with crash_at(point, 4), pytest.raises(CrashError):
-        run(tmp_path / "crashed", rows, TIMED, placement=placement)
-    assert run(tmp_path / "crashed", rows, TIMED, placement=placement) == expected
+        run(tmp_path / "crashed", rows, TIMED)
+    assert run(tmp_path / "crashed", rows, TIMED) == expected
 
 
 def test_a_commit_that_is_damaged_is_left_out(tmp_path: Path) -> None:
@@ -142,15 +130,14 @@ JOINED = registered(
 )
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_joins_observe_keys_and_what_matches(tmp_path: Path, placement: str) -> None:
+def test_joins_observe_keys_and_what_matches(tmp_path: Path) -> None:
     draw = random.Random(2)
 
     def rows(keys: str) -> list[Row]:
         return [{"tick": draw.randrange(20), "k": draw.choice(keys), "i": draw.randrange(4)} for _ in range(60)]
 
     frames = {"s": [*rows("abcdef"), {"tick": 1, "k": None, "i": 0}], "t": rows("defghij"), "u": rows("xy")}
-    with MicroBatches(tmp_path, JOINED.streams, types=JOINED.types(), placement=placement, shards=2) as life:
+    with MicroBatches(tmp_path, JOINED.streams, types=JOINED.types()) as life:
         life.change(JOINED.queries)
         life.round(frames)
         (seen,) = life.checkpoint.recent_observed(1)

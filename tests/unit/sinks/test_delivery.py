@@ -11,7 +11,7 @@ import pytest
 
 from support.catalogs import make_query
 from support.durable import STREAMS
-from support.micro_batches import PLACEMENTS, Frames, MicroBatches, answers_in, pieces_of
+from support.micro_batches import Frames, MicroBatches, answers_in
 from windloom.errors import SinkDownError, WindloomError
 from windloom.model import Aggregate, TimeWindow
 from windloom.sinks import delivery
@@ -20,7 +20,6 @@ from windloom.sinks.memory import MemorySink
 from windloom.sinks.sink import RoundAnswers
 
 QUERIES = {"q": make_query("q", TimeWindow(10, 5), [Aggregate("count")], ("k",))}
-both = pytest.mark.parametrize("placement", PLACEMENTS)
 
 
 def frames(*ticks: int) -> Frames:
@@ -58,10 +57,9 @@ def count(sink: MemorySink, life: MicroBatches) -> int:
     return sum(table.num_rows for table in tables if table is not None)
 
 
-@both
-def test_a_round_waits_for_a_sink_that_is_down_and_gives_it_the_same_rows(tmp_path: Path, placement: str) -> None:
+def test_a_round_waits_for_a_sink_that_is_down_and_gives_it_the_same_rows(tmp_path: Path) -> None:
     flaky = Flaky(3)
-    with MicroBatches(tmp_path, STREAMS, placement=placement, sinks={"flaky": flaky}) as life, pieces_of(1):
+    with MicroBatches(tmp_path, STREAMS, sinks={"flaky": flaky}) as life:
         life.change(QUERIES)
         done = [life.round(frames(1, 2, 12, 23, 30)), life.round(frames(41, 42, 66))]
         assert count(flaky, life) == sum(progress.results for progress in done) > 0

@@ -66,7 +66,7 @@ def join_folds(
     landmarks: Mapping[str, Landmark],
     divided: Collection[int],
 ) -> dict[int, Cells]:
-    """Return the cells that a shard has folded of joins whose answers shards divide, by their place in the plan."""
+    """Return the cells that a bucket has folded of joins whose answers buckets divide, by their place in the plan."""
     families = _Families(plan, cells, interval, landmarks, 1, KeyedSides(plan, {}))
     parts_by_join: dict[int, list[Cells]] = {}
     places = {plan.joins[number].name: number for number in divided}

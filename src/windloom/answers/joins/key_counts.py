@@ -74,7 +74,7 @@ def count_links(plan: Plan, cells: Mapping[int, Cells], tuples: KeyedSides) -> d
 def with_relations(
     plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
 ) -> dict[tuple[int, int], LinkRound]:
-    """Return what all shards counted together. Every shard has all of a relation, so its counts come from `whole`."""
+    """Return what all buckets counted together. Every bucket has all of a relation, so its counts come from `whole`."""
     counts_by_link = dict(added)
     for (place, number), link in added.items():
         join = plan.joins[place].join

@@ -90,7 +90,7 @@ class Lowering:
 
 
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
-    """Return the rows of a join as cells that can be merged with those of other shards.
+    """Return the rows of a join as cells that can be merged with those of other buckets.
 
     A cell is one row: its group is that of the answer, and it starts where the window of the row ends.
     """
@@ -107,7 +107,7 @@ def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
 
 
 def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:
-    """Return the answers of joins, by their place in the plan, from what shards have folded."""
+    """Return the answers of joins, by their place in the plan, from what buckets have folded."""
     blocks = []
     for number, parts in sorted(folds.items()):
         cells = merge_all(parts)

@@ -34,7 +34,6 @@ class RowsWindow(Window):
     enriched_obstacle = "they count the tuples of a stream, whether these match or not"
     reports_rows = False
     native_obstacle = "has windows of rows"
-    shard_obstacle = "positions are counted over all tuples, and a shard has only those of its groups"
     wide_obstacle = "its windows end at positions, which no watermark tells"
     passed_text = "its last tuple"
     emission_obstacles = {  # noqa: RUF012 - a constant

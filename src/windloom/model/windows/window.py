@@ -53,8 +53,6 @@ class Window(ABC):
     emission_obstacles: ClassVar[Mapping[Emits, str]] = {}
     #: Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`.
     native_obstacle: ClassVar[str | None] = None
-    #: Why the shards of a stream, each with its own groups, cannot answer it.
-    shard_obstacle: ClassVar[str | None] = None
     #: Why no watermark determines the last complete window of every group.
     wide_obstacle: ClassVar[str | None] = None
     #: How many slices a window has, as a phrase without its subject; `{}` stands for the number of them.

@@ -40,7 +40,7 @@ from windloom.statistics.estimates import ROUNDS
 
 _BYTES = 8.0
 #: The stages of a round as the loop measures them, by the stage of the model that predicts them.
-MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
+MEASURED = {"intake": ("partials", "rows"), "step": ("step",), "answers": ("answers",)}
 #: Not part of what a round takes by itself: it waits for something else.
 _WAITING = "waiting"
 #: How fast the weight of older rounds decreases. What rounds take is noisier than what they bring, so more of them are

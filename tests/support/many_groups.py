@@ -1,4 +1,4 @@
-"""A stream of trades with many groups and its queries, for every placement: what it tells must not depend on it."""
+"""A stream of trades with many groups, and its queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from support.files import follow, put
+from support.files import follow
 from support.trades import ROWS
 from windloom import Loom
 
@@ -37,7 +37,6 @@ ROW_QUERIES = {
 }
 EVERY = {**QUERIES, **ROW_QUERIES}
 ADDED = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 40 seconds SLIDE 15 seconds] GROUP BY symbol"
-SHARDS = 3
 
 
 def random_trades(seed: int, count: int = 160) -> list[tuple[Any, ...]]:
@@ -59,7 +58,6 @@ def start(
     spark: SparkSession,
     source: Path,
     place: Path | str,
-    placement: str,
     queries: Mapping[str, str] = QUERIES,
     **options: Any,
 ) -> Handle:
@@ -67,14 +65,11 @@ def start(
     loom.stream("trades", follow(spark, source), time="ts", delay="10 seconds")
     for name, text in queries.items():
         loom.query(name, text)
-    if placement == "executors":
-        options.setdefault("shards", SHARDS)
     options.setdefault("trigger", {"availableNow": True})
     return loom.start(
         "parquet",
         path=f"{place}/out",
         checkpoint=f"{place}/c",
-        placement=placement,
         snapshot_rounds=2,
         **options,
     )
@@ -82,31 +77,3 @@ def start(
 
 def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
-
-
-def told(handle: Handle) -> list[tuple[Any, ...]]:
-    """What rounds say of themselves, but for what depends on the placement."""
-    return [
-        (
-            progress.round,
-            progress.events,
-            progress.late,
-            progress.untimed,
-            progress.results,
-            progress.watermark,
-            progress.plan_version,
-        )
-        for progress in handle.recent_progress
-    ]
-
-
-def two_lives(spark: SparkSession, folder: Path, placement: str) -> dict[str, list[list[str]]]:
-    """A round, then another life with a round of one more query and the end; the rows of every query."""
-    made, source, place = random_trades(5, 60), folder / "in", folder / placement
-    put(source, "000", made[:40])
-    first = start(spark, source, place, placement, EVERY)
-    assert first.await_termination(300)
-    put(source, "001", made[40:])
-    handle = start(spark, source, place, placement, {**EVERY, "added": ADDED}, finish=True)
-    assert handle.await_termination(300)
-    return {name: [list(map(str, row)) for row in rows(handle.arrow(name))] for name in handle.queries}

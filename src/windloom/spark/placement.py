@@ -1,4 +1,4 @@
-"""Where the final step runs: on the driver while there are few cells, otherwise on executors, by shards of groups."""
+"""Where a batch run makes its answers: on the driver while there are few cells, otherwise in the Spark operator."""
 
 from __future__ import annotations
 

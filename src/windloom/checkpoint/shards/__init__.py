@@ -1,1 +1,0 @@
-"""A round, shard by shard, for the step on executors. It goes when the Spark operator replaces it."""
