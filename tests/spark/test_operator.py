@@ -166,6 +166,8 @@ def test_all_answers_of_a_run_on_executors_come_with_the_jobs_of_one_query_and_r
     assert set(windloom.read(tmp_path / "stored")) == set(loom.queries)
     for name in ("avg", "q7"):
         assert rows_of(windloom.read(tmp_path / "stored").arrow(name)) == rows_of(wanted.arrow(name))
+    with pytest.raises(WindloomError, match="do not fit into memory=1 KiB"):
+        loom.run(placement="executors", buckets=2, memory="1 KiB")
 
 
 def test_a_stream_closes_windows_in_the_micro_batch_that_brings_the_data_and_counts_what_is_late(

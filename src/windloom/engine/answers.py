@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from windloom.errors import WindloomError
 from windloom.optimizer.intake.woven import whole_scans
+from windloom.plan.division import division_of
 from windloom.plan.obstacles import obstacle, obstacle_beside_others
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
-from windloom.plan.sharding import sharding_of
 from windloom.spark.api import DataFrame, SparkSession, StructType
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.operator.frames import answers_frame, every_query, one_query, packed, with_schema
@@ -55,7 +55,7 @@ def answers_of(
             assert isinstance(scan, WovenScan)
             sources[scan.number] = tuple_source(scan, plan.stream(scan.stream), frames[scan.stream], intake)
         count = buckets or default_buckets(spark)
-        if sharding_of(plan).divided:
+        if division_of(plan).divided:
             count = 1  # the rows of a group come from several keys, and meet only in one bucket
         select: Callable[..., DataFrame] = every_query(planned.plan) if query is None else one_query(query)
         answers = answers_frame(planned, sources, count, select)

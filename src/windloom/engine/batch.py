@@ -73,7 +73,7 @@ def run_batch(
     with as_windloom_errors(streams, asked), without_full_collections(), ExitStack() as scope:
         tables = AnswerTables(spark)
         # Opened before anything runs: a directory that cannot be written to is found now, not in an hour.
-        store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
+        store = None if out is None else scope.enter_context(ParquetStore(plan, tables, out))
         relations = Relations(versions, SparkRelationJobs())
         batch = _Batch(spark, plan, relations, tables, store, left_out, watch, progress, HeldAnswers(most_bytes))
         whole = RoundTuples(frames, ends=True)

@@ -11,9 +11,9 @@ from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.formatting import count, number, share
 from windloom.model.join import Join, Link
 from windloom.model.stream import JoinKind
+from windloom.plan.division import division_of
 from windloom.plan.joins import early_sides, plan_name
 from windloom.plan.plan import Member, Plan, PlannedJoin, PlannedSide, SidePlace
-from windloom.plan.sharding import sharding_of
 
 _NAMED_PARTNERS = 4
 _SYMBOLS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
@@ -153,10 +153,10 @@ def _sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
 
 def _buckets_text(plan: Plan, planned: PlannedJoin) -> str:
     """Return how the sides of a join meet in the Spark operator."""
-    sharding = sharding_of(plan)
+    division = division_of(plan)
     partial_set, _, _ = plan.side(planned.sides[0])
-    columns = sharding.of(partial_set.number)
-    merged = "; what buckets fold is merged" if plan.joins.index(planned) in sharding.divided else ""
+    columns = division.of(partial_set.number)
+    merged = "; what buckets fold is merged" if plan.joins.index(planned) in division.divided else ""
     if any(side.is_relation for side in planned.join.sides) and columns is None:
         return f"every bucket has its relations as a whole{merged}"
     if not columns:

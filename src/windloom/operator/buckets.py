@@ -26,8 +26,8 @@ from windloom.errors import WindloomError
 from windloom.model.time import TICK_MIN
 from windloom.operator.parts import Part
 from windloom.operator.segments import BucketSegments, Catalogue, SegmentStore
+from windloom.plan.division import division_of
 from windloom.plan.plan import PartialSet, Plan
-from windloom.plan.sharding import sharding_of
 from windloom.rounds.closing import closing_sets, closing_windows
 from windloom.rounds.lateness import LateCount, Lateness, before_round, count_late
 from windloom.rounds.step import intervals_of, moved, step
@@ -228,7 +228,7 @@ def _carried(
     facts: State, catalogue: Catalogue, next_number: int, old: Plan, new: Plan, store: SegmentStore
 ) -> tuple[State, BucketSegments]:
     """Return facts and segments in terms of the new plan; segments of sets that are as before stay as they are."""
-    known, before, after = new.by_identity, sharding_of(old), sharding_of(new)
+    known, before, after = new.by_identity, division_of(old), division_of(new)
     for each in old.sets:
         if each.identity in known and before.of(each.number) != after.of(known[each.identity].number):
             raise WindloomError(

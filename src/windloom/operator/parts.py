@@ -22,9 +22,9 @@ from windloom.checkpoint.state_codec import decode, encode, restored_state
 from windloom.kernels.hashing import spark_hash
 from windloom.model.time import TICK_MAX
 from windloom.operator.segments import COMPRESSION
+from windloom.plan.division import division_of
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import WovenScan
-from windloom.plan.sharding import sharding_of
 from windloom.state.cells import Cells, keep_groups, merge_all
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
 from windloom.state.state import State
@@ -98,9 +98,9 @@ def bucket_keys(buckets: int) -> tuple[int, ...]:
 
 def divide(cells: Mapping[int, Cells], plan: Plan, buckets: int) -> dict[int, dict[int, Cells]]:
     """Return the cells of each bucket that has any, by number of the set."""
-    sharding, divided = sharding_of(plan), dict[int, dict[int, Cells]]()
+    division, divided = division_of(plan), dict[int, dict[int, Cells]]()
     for number, held in cells.items():
-        bucket_of = _buckets_of(plan.sets[number], held, sharding.of(number), buckets)
+        bucket_of = _buckets_of(plan.sets[number], held, division.of(number), buckets)
         for bucket in np.unique(bucket_of):
             divided.setdefault(int(bucket), {})[number] = keep_groups(held, bucket_of == bucket)
     return divided

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from windloom.model.clauses import Emits
 from windloom.model.windows import SessionWindow
+from windloom.plan.division import division_of
 from windloom.plan.outputs import why_spark
 from windloom.plan.plan import Plan, Planned, PlannedJoin
 from windloom.plan.rows import PlannedRows
-from windloom.plan.sharding import sharding_of
 
 
 def run_obstacle(planned: Planned) -> str | None:
@@ -31,7 +31,7 @@ def obstacle(plan: Plan, planned: Planned, *, is_stream: bool) -> str | None:
         return "its windows count rows"
     if is_stream and isinstance(window, SessionWindow):
         return "its windows are sessions of a stream, whose late tuples a task cannot tell"
-    if is_stream and isinstance(planned, PlannedJoin) and plan.joins.index(planned) in sharding_of(plan).divided:
+    if is_stream and isinstance(planned, PlannedJoin) and plan.joins.index(planned) in division_of(plan).divided:
         return "rows of one of its groups come from several join keys"
     return None
 

@@ -1,7 +1,7 @@
 """Parquet: one file per table and round, named after the round, so that a repeated round replaces itself.
 
-`table=<table>/round-000000042.parquet` appears whole or not at all.
-`_manifest.json` lists which table holds which queries, and which checkpoint the rounds belong to.
+`table=<table>/round-000000042.parquet` appears whole or not at all. `_manifest.json` lists which table holds which
+queries, and which checkpoint the rounds belong to.
 
 Tables are partitions of one dataset, which other programs read without knowing us: names that begin with `_` are hidden
 from them, and two files without rows tell them the columns of all tables, where they would look at the first table
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,21 +32,13 @@ from windloom.model.types import DataType, arrow_type
 from windloom.plan.plan import Plan
 from windloom.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.sinks.tables import AnswerTables
-from windloom.spark.api import SparkSession
 from windloom.spark.sources.hadoop import absolute_place, storage_at
-
-if TYPE_CHECKING:
-    pass
 
 MANIFEST = "_manifest.json"
 _EARLIER_MANIFEST = "manifest.json"
 _FORMAT = "windloom-answers/2"
 #: Files without rows, which have the columns of all tables.
 _COLUMNS = ("_common_metadata", "columns.parquet")
-#: How many rows of a table Spark writes into one file.
-_FILE_ROWS = 5_000_000
-#: How many shapes with equal columns Spark writes together: more would make its plan too long to read.
-_UNITED_SHAPES = 50
 
 
 class ParquetSink(Sink):
@@ -265,9 +257,9 @@ def check_empty(out: Path) -> None:
 class ParquetStore(Sink):
     """The Parquet sink over a hidden directory. `tables` gives the final place of each shape's rows, by its number."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
+    def __init__(self, plan: Plan, answers: AnswerTables, out: Path) -> None:
         check_empty(out)
-        self._spark, self._plan, self._answers = spark, plan, answers
+        self._plan, self._answers = plan, answers
         self._out = out.absolute()  # Spark's own working directory may be another
         # An existing directory may be the root of a volume, or in use by others: it is filled, not replaced.
         self._fills = out.exists()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,6 @@ _MEANING = {
     "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
     "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
 }
-_PARQUET_TIME = "spark.sql.parquet.outputTimestampType"
 #: Spark's key for the delay, in milliseconds, in the metadata of a column; columns keep it when they are renamed.
 _WATERMARK_DELAY = "spark.watermarkDelayMs"
 _PLACEHOLDER = re.compile(r"\b(?:__[ag]\d+|window_start|window_end)\b")
@@ -312,17 +310,6 @@ def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[
         columns = (nulls.get(slot, F.col(slot)) for slot in sorted(kinds))
         aligned.append(frame.toDF(*own).select(F.lit(number).alias(tag), *columns))
     return union_all(aligned), slots
-
-
-@contextmanager
-def writing_instants(spark: SparkSession) -> Iterator[None]:
-    """Let Spark write instants to Parquet as such, and not as INT96, which other programs take for local times."""
-    before = spark.conf.get(_PARQUET_TIME)
-    spark.conf.set(_PARQUET_TIME, "TIMESTAMP_MICROS")
-    try:
-        yield
-    finally:
-        spark.conf.set(_PARQUET_TIME, str(before))
 
 
 def session_zone(spark: SparkSession) -> str:

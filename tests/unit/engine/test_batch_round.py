@@ -104,7 +104,7 @@ def test_listeners_hear_of_the_step_before_any_row_is_made(plan: Plan) -> None:
 
 def test_the_store_shows_one_round_of_the_parquet_sink_when_everything_is_there(plan: Plan, tmp_path: Path) -> None:
     out, tables, memory = tmp_path / "new" / "out", AnswerTables(None), MemorySink()
-    with ParquetStore(None, plan, tables, out) as store:  # type: ignore[arg-type]
+    with ParquetStore(plan, tables, out) as store:
         run_whole(plan, [store, memory])
         assert not out.exists()
     infos = tables.infos(plan)
@@ -126,7 +126,7 @@ def test_a_sink_that_fails_leaves_nothing_of_the_store(plan: Plan, tmp_path: Pat
 
     with (
         pytest.raises(WindloomError, match="no"),
-        ParquetStore(None, plan, AnswerTables(None), tmp_path / "out") as store,  # type: ignore[arg-type]
+        ParquetStore(plan, AnswerTables(None), tmp_path / "out") as store,
     ):
         run_whole(plan, [store, Broken()])
     assert not list(tmp_path.iterdir())

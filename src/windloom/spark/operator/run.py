@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.answers.blocks import Block
 from windloom.checkpoint.state_codec import restored_folds
 from windloom.operator.whole import Beside, BucketFacts
+from windloom.plan.division import division_of
 from windloom.plan.plan import Plan
-from windloom.plan.sharding import sharding_of
 from windloom.spark.collect import collected
 from windloom.spark.operator.frames import COUNTS, FOLDED, TupleSource, blocks_of, packed, scan_of, whole_blocks
 from windloom.spark.operator.sources import tuple_source
@@ -47,7 +47,7 @@ def answer_all(
     for number in range(len(plan.scans)):
         scan = scan_of(plan, number)
         sources[number] = tuple_source(scan, plan.stream(scan.stream), frames[scan.stream], "auto")
-    frame = whole_blocks(planned, sources, buckets, beside, divided=sharding_of(plan).divided)
+    frame = whole_blocks(planned, sources, buckets, beside, divided=division_of(plan).divided)
     if scope is None:
         tables = list(collected(frame, _WHAT))
         return _read(plan, tables, lambda: blocks_of(_batches(tables)))

@@ -27,7 +27,7 @@ _Option = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sharding:
+class Division:
     """The columns by which groups are divided into buckets.
 
     `columns` are those of sets that joins read; other sets are divided by all of theirs.
@@ -44,7 +44,7 @@ class Sharding:
         return self.columns.get(number)
 
 
-def sharding_of(plan: Plan) -> Sharding:
+def division_of(plan: Plan) -> Division:
     columns: dict[int, tuple[int, ...]] = {}
     for together in _connected([join for join in plan.joins if len(_streams(join)) > 1]):
         agreed = _agreed(together, plan)
@@ -53,7 +53,7 @@ def sharding_of(plan: Plan) -> Sharding:
                 number = join.sides[side].set
                 columns[number] = () if agreed is None else agreed[number]
     divided = (number for number, join in enumerate(plan.joins) if not _is_whole(plan, join, columns))
-    return Sharding(columns, frozenset(divided))
+    return Division(columns, frozenset(divided))
 
 
 def _streams(join: PlannedJoin) -> list[int]:
