@@ -195,19 +195,19 @@ def test_windows_of_rows_end_at_the_last_row_of_their_key_as_in_cql(spark: Spark
     batch.stream("trades", trades(spark, made), time="ts")
     for name, text in texts.items():
         batch.query(name, text)
-    results = batch.run()
+    results, on_executors = batch.run(), batch.run(placement="executors", buckets=3)
     for number in range(3):
         put(
             tmp_path / "in",
             f"{number:03d}",
             random.Random(number).sample(made[5 * number : 5 * number + 5], 4 + (number < 2)),
         )
-    handle = start(spark, tmp_path / "in", tmp_path, "driver", texts, finish=True)
+    handle = start(spark, tmp_path / "in", tmp_path, texts, finish=True)
     assert handle.await_termination(300)
     for name in texts:
         kind, *numbers = name.rsplit("_", 3)
         wanted = sorted(expected(kind == "of_keys", *map(int, numbers)), key=repr)
-        for answers in (results.rows(name), handle.arrow(name)):
+        for answers in (results.rows(name), on_executors.rows(name), handle.arrow(name)):
             assert sorted((tuple(row.values()) for row in answers.to_pylist()), key=repr) == wanted, name
 
 

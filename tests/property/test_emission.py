@@ -144,8 +144,8 @@ def test_rows_that_come_and_go_leave_the_rows_of_every_window(seed: int, text: s
     queries = {"q": asked(text, "EMIT CHANGES", "q"), "all": asked(text, "", "all")}
     with tempfile.TemporaryDirectory() as name:
         with suppress(CrashError), crash_after(crash):
-            run(Path(name), rounds, [queries] * len(rounds), "driver")
-        run(Path(name), rounds, [queries] * len(rounds), "driver")
+            run(Path(name), rounds, [queries] * len(rounds))
+        run(Path(name), rounds, [queries] * len(rounds))
         every, found = rows_of(Path(name), "all"), rows_of(Path(name), "q")
     columns = [column.name for column in queries["q"].rows.columns]
     for end in {row["window_end"] for row in every}:

@@ -28,7 +28,7 @@ def undisturbed(seed: int) -> tuple[dict[int, dict[str, list[str]]], bytes]:
 
 
 @settings(max_examples=examples(25), deadline=None)
-@example(0, [0, 14, 24, 40, 0], ["begun", "begun", "begun", "snapshots", "snapshots"], 0, "driver")
+@example(0, [0, 14, 24, 40, 0], ["begun", "begun", "begun", "snapshots", "snapshots"], 0)
 @given(
     seed=st.integers(0, 5),
     crashes=st.lists(st.integers(0, 60), min_size=1, max_size=8),

@@ -27,9 +27,10 @@ from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import WovenScan
 from windloom.state.cells import Cells, keep_groups, merge_all
 from windloom.state.frontiers import ON_TIME, LateBounds, LateTuples, join_behind
+from windloom.state.positions import PositionCounts, counted_tuples
 from windloom.state.state import State
-from windloom.weave.round_input import take_together, take_tuples
-from windloom.weave.weave import ScanCounts, Ticks
+from windloom.weave.round_input import ScanResult, take_together, take_tuples
+from windloom.weave.weave import ScanCounts, Ticks, timed_tuples
 
 #: Every tuple is counted by slice and signature, as if all were late.
 _ALL_COUNTED = LateBounds(closed=TICK_MAX)
@@ -43,7 +44,7 @@ class Part:
 
     `ticks` are those that the tuples of each stream span, with the number of tuples. `passed` are, by scan, all tuples
     by slice and signature; only the first bucket has them, and only in a stream. It also has the counts of scans.
-    `buckets` is how many there are.
+    `counted` are the tuples with a position, by scan. `buckets` is how many there are.
     """
 
     buckets: int = 1
@@ -51,6 +52,7 @@ class Part:
     cells: Mapping[int, Cells] = field(default_factory=dict)
     passed: Mapping[int, LateTuples] = field(default_factory=dict)
     scanned: Mapping[int, ScanCounts] = field(default_factory=dict)
+    counted: Mapping[int, PositionCounts] = field(default_factory=dict)
 
 
 def weave_parts(
@@ -62,7 +64,11 @@ def weave_parts(
     other tasks when they are merged, so that sums of floats do not depend on which task is done first.
     """
     before = _ALL_COUNTED if is_stream else ON_TIME
-    results = [take_tuples(plan, scan, table, before, threads=1) for table in tables]
+    results, positions = list[ScanResult](), PositionCounts()
+    for table in tables:
+        results.append(take_tuples(plan, scan, table, before, threads=1))
+        if scan.counted_by is not None and scan.feeds:
+            positions = positions.plus(counted_tuples(plan, scan, timed_tuples(table)[0]))
     if not results:
         return
     taken = take_together(results)
@@ -75,7 +81,8 @@ def weave_parts(
     for bucket in range(buckets):
         cells = cells_by_bucket.get(bucket, {})
         passed, scanned = (taken.behind, taken.scanned) if bucket == 0 else ({}, {})
-        yield bucket, encode_part(Part(buckets, ticks, cells, passed, scanned), place)
+        by_scan = {} if positions.table is None else {scan.number: positions}
+        yield bucket, encode_part(Part(buckets, ticks, cells, passed, scanned, by_scan), place)
 
 
 @lru_cache(maxsize=8)
@@ -127,7 +134,12 @@ def encode_part(part: Part, place: int) -> bytes:
     ticks = {name: to_json(Ticks, seen) for name, seen in part.ticks.items()}
     scanned = {str(number): to_json(ScanCounts, counts) for number, counts in part.scanned.items()}
     about = {"place": place, "buckets": part.buckets, "ticks": ticks, "scanned": scanned}
-    return frame_bytes("part", about, {**cells, **passed})
+    counted = {
+        f"counted {number}": table_blob(counts.table)
+        for number, counts in part.counted.items()
+        if counts.table is not None
+    }
+    return frame_bytes("part", about, {**cells, **passed, **counted})
 
 
 def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
@@ -137,12 +149,17 @@ def decode_part(data: bytes, plan: Plan) -> tuple[int, Part]:
     passed = {
         int(name.removeprefix("passed ")): LateTuples.from_table(table_of(blob))
         for name, blob in frame.blobs.items()
-        if name != "cells"
+        if name.startswith("passed ")
+    }
+    counted = {
+        int(name.removeprefix("counted ")): PositionCounts(table_of(blob))
+        for name, blob in frame.blobs.items()
+        if name.startswith("counted ")
     }
     ticks = {name: from_json(Ticks, seen) for name, seen in frame.body["ticks"].items()}
     scanned = {int(number): from_json(ScanCounts, counts) for number, counts in frame.body["scanned"].items()}
     cells = restored_state(State(cells), plan).cells
-    return int(frame.body["place"]), Part(frame.body["buckets"], ticks, cells, passed, scanned)
+    return int(frame.body["place"]), Part(frame.body["buckets"], ticks, cells, passed, scanned, counted)
 
 
 def merged(parts: Sequence[Part]) -> Part:
@@ -151,6 +168,7 @@ def merged(parts: Sequence[Part]) -> Part:
     cells: dict[int, list[Cells]] = {}
     passed: dict[int, list[LateTuples]] = {}
     scanned: dict[int, ScanCounts] = {}
+    counted: dict[int, PositionCounts] = {}
     for part in parts:
         for name, seen in part.ticks.items():
             ticks[name] = ticks.get(name, Ticks()) + seen
@@ -160,12 +178,16 @@ def merged(parts: Sequence[Part]) -> Part:
             passed.setdefault(number, []).append(late)
         for number, counts in part.scanned.items():
             scanned[number] = scanned.get(number, ScanCounts()) + counts
+        for number, positions in part.counted.items():
+            if positions.table is not None:
+                counted[number] = counted.get(number, PositionCounts()).plus(positions.table)
     return Part(
         max((part.buckets for part in parts), default=1),
         ticks,
         {number: merge_all(each) for number, each in cells.items()},
         {number: join_behind(each) for number, each in passed.items()},
         scanned,
+        counted,
     )
 
 

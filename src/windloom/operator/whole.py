@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windloom.answers.answers import Answers
 from windloom.operator.buckets import at_the_end
@@ -12,6 +12,7 @@ from windloom.plan.plan import Plan
 from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts, step
 from windloom.state.cells import Cells
+from windloom.state.positions import Positions, counted_scans, counting_of
 from windloom.state.state import State
 from windloom.statistics.observations import LinkRound
 from windloom.weave.round_input import ScanResult
@@ -71,6 +72,9 @@ def answer_bucket(plan: Plan, part: Part, beside: Beside) -> tuple[Answers, Step
     """Return all answers of the groups of a bucket, and what its step has counted."""
     largest, smallest = span_of(plan, {**part.ticks, **beside.ticks})
     given = at_the_end(plan)(State(), largest, smallest).taking(ScanResult({**beside.cells, **part.cells}))
+    counted = [scan for scan in counted_scans(plan) if scan.number in part.counted]
+    if counted:
+        given = replace(given, rows=Positions({}, {counting_of(scan): part.counted[scan.number] for scan in counted}))
     _, answers, counts = step(State(), given, plan)
     return answers, counts
 

@@ -7,19 +7,16 @@ one per stream, which fetches those that still wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MIN
-from windloom.model.types import DataType, arrow_type, as_array
 from windloom.plan.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.spark.collect import collected
@@ -27,8 +24,15 @@ from windloom.spark.frames import arrow_frame, ddl_of_columns
 from windloom.spark.native import tick_sql
 from windloom.spark.projection import POSITION, projected, with_positions
 from windloom.spark.untimed import Untimed
-from windloom.state.cells import number_groups
-from windloom.state.positions import Counting, PositionCounts, Positions, counted_scans, counting_of
+from windloom.state.positions import (
+    Counting,
+    PositionCounts,
+    Positions,
+    counted_scans,
+    counted_tuples,
+    counting_of,
+    key_types,
+)
 from windloom.state.state import State
 from windloom.weave.round_input import ScanResult, take_together, take_tuples
 from windloom.weave.weave import timed_tuples
@@ -114,7 +118,7 @@ def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, co
         return positioned
     if not keys:
         return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
-    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(plan, scan, keys))}
+    kinds = {f"__k{i}": kind for i, kind in enumerate(key_types(plan, scan, keys))}
     table = counts.table.rename_columns([*kinds, "__counted"])
     ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
     known = F.broadcast(arrow_frame(ripe.sparkSession, table, ddl))
@@ -122,23 +126,3 @@ def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, co
     joined = positioned.join(known, on=same, how="left")
     position = F.expr(f"{POSITION} + coalesce(__counted, 0L)")
     return joined.withColumn(POSITION, position).drop(*kinds, "__counted")
-
-
-def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[DataType]:
-    partial_set = plan.sets[scan.feeds[0].number]
-    return [partial_set.group_types[partial_set.group_by.index(key)] for key in keys]
-
-
-def counted_tuples(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
-    """Return the number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
-    keys = scan.counted_by or ()
-    places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
-    first = tuples.num_columns - len(scan.columns)
-    values = [
-        as_array(tuples.column(first + place)).cast(arrow_type(kind))
-        for place, kind in zip(places, _key_types(plan, scan, keys), strict=True)
-    ]
-    numbers, distinct = number_groups(values, tuples.num_rows)
-    total = np.bincount(numbers, minlength=len(distinct[0]) if distinct else 1).astype(np.int64)
-    columns = [*distinct, pa.array(total)] if tuples.num_rows else [*distinct, pa.array([], pa.int64())]
-    return pa.Table.from_arrays(columns, names=[*(f"k{i}" for i in range(len(keys))), "count"])

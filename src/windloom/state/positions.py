@@ -7,7 +7,7 @@ with them the windows of rows, are the same however a stream is divided into rou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.model.arrays import Ints
+from windloom.model.expression import Expression
 from windloom.model.time import TICK_MIN
-from windloom.model.types import as_array
+from windloom.model.types import DataType, arrow_type, as_array
 from windloom.plan.plan import PartialSet, Plan
 from windloom.plan.scans import WovenScan
 from windloom.state.cells import concat_keys, number_groups
@@ -113,3 +114,23 @@ def counting_of(counted: PartialSet | WovenScan) -> Counting:
 
 def counted_scans(plan: Plan) -> Iterable[WovenScan]:
     return (scan for scan in plan.scans if isinstance(scan, WovenScan) and scan.counted_by is not None)
+
+
+def counted_tuples(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
+    """Return the number of tuples of each key: `k0…`, `count`. A scan of positions leaves no tuple out."""
+    keys = scan.counted_by or ()
+    places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
+    first = tuples.num_columns - len(scan.columns)
+    values = [
+        as_array(tuples.column(first + place)).cast(arrow_type(kind))
+        for place, kind in zip(places, key_types(plan, scan, keys), strict=True)
+    ]
+    numbers, distinct = number_groups(values, tuples.num_rows)
+    total = np.bincount(numbers, minlength=len(distinct[0]) if distinct else 1).astype(np.int64)
+    columns = [*distinct, pa.array(total)] if tuples.num_rows else [*distinct, pa.array([], pa.int64())]
+    return pa.Table.from_arrays(columns, names=[*(f"k{i}" for i in range(len(keys))), "count"])
+
+
+def key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[DataType]:
+    partial_set = plan.sets[scan.feeds[0].number]
+    return [partial_set.group_types[partial_set.group_by.index(key)] for key in keys]
