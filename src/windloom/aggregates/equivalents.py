@@ -77,30 +77,67 @@ _INSTEAD: dict[str, str] = {
 #: The aggregates of Spark that are refused, with what to do instead.
 REFUSED: dict[str, str] = {name: hint for hint, names in _INSTEAD.items() for name in names.split()}
 
-#: Names of other tools for functions of Spark, where the most similar name would be a function that means another.
-FOREIGN: dict[str, str] = {
-    "approx_distinct": "approx_count_distinct",
-    "arg_max": "max_by",
-    "arg_min": "min_by",
-    "argmax": "max_by",
-    "argmin": "min_by",
-    "average": "avg",
-    "countif": "count_if",
-    "logical_and": "bool_and",
-    "logical_or": "bool_or",
-    "quantile_cont": "quantile",
-    "quantile_disc": "approx_percentile",
-    "stdev": "stddev_samp",
-    "stdevp": "stddev_pop",
-    "var": "var_samp",
-    "varp": "var_pop",
-    "variance_pop": "var_pop",
-    "variance_samp": "var_samp",
+#: What functions of other tools are called here, where the most similar name would be a function that means another.
+_MEANT: dict[str, str] = {
+    "any_value": "arbitrary",
+    "approx_count_distinct": "approx_distinct hll ndv uniq",
+    "approx_percentile": "quantile_disc quantileexact",
+    "approx_top": "approx_top_count approx_topk",
+    "array_agg": "grouparray group_array list",
+    "avg": "average favg",
+    "bit_and": "bitand_agg",
+    "bit_or": "bitor_agg",
+    "bit_xor": "bitxor_agg",
+    "bool_and": "booland_agg logical_and",
+    "bool_or": "boolor_agg logical_or",
+    "collect_set": "array_unique_agg groupuniqarray",
+    "corr": "correlation",
+    "count": "count_big count_star",
+    "count(DISTINCT x)": "count_distinct countdistinct distinct_count nunique uniqexact",
+    "count_if": "countif",
+    "covar_pop": "covarpop",
+    "covar_samp": "cov covar covariance covarsamp",
+    "date_format": "strftime",
+    "first": "earliest",
+    "if": "iif ifelse",
+    "last": "latest anylast any_last",
+    "listagg": "group_concat list_agg wm_concat",
+    "max_by": "arg_max argmax idxmax",
+    "min_by": "arg_min argmin idxmin",
+    "quantile": "quantile_cont quantiles",
+    "regexp_like": "regexp_matches",
+    "regr_intercept": "intercept",
+    "regr_r2": "r2",
+    "regr_slope": "slope",
+    "split": "string_split",
+    "stddev_pop": "std_pop stddev_p stddevpop stdevp",
+    "stddev_samp": "std_samp stddevsamp stdev",
+    "sum": "fsum kahan_sum",
+    "to_timestamp": "strptime",
+    "top": "topk top_k",
+    "try_divide": "safe_divide",
+    "unix_timestamp": "epoch",
+    "var_pop": "var_population variance_pop varp varpop",
+    "var_samp": "var var_sample variance_samp vars varsamp",
+    **{f"{name}(x) FILTER (WHERE condition)": f"{name}if" for name in ("avg", "max", "min", "sum")},
+    "exp(avg(ln(x)))": "geomean geometric_mean",
+    "sum(x * w) / sum(w)": "avgweighted wavg weighted_avg",
+}
+#: Functions of other tools that have no like here, although a name is similar.
+_UNLIKE = """
+    all approx_top_sum array_concat_agg bit_not bitstring_agg bool_xor corr_pop entropy first_n harmonic_mean increase
+    irate json_agg json_arrayagg jsonb_agg kurt kurtosis_samp lag lead mad map_agg none nth_value ntile object_agg prod
+    product range_agg rank rate row_number sem skew skewness_samp total xmlagg
+"""
+
+#: The names of functions of other tools, with what they are here; empty if nothing means the same.
+FOREIGN: dict[str, str] = dict.fromkeys(_UNLIKE.split(), "") | {
+    name: meant for meant, names in _MEANT.items() for name in names.split()
 }
 
 
 def near_functions(name: str, others: Iterable[str]) -> list[str]:
     """Return the aggregates, and other functions, that an unknown name may mean, the closest first."""
-    if name.lower() in FOREIGN:
-        return [FOREIGN[name.lower()]]
+    if (known := FOREIGN.get(name.lower())) is not None:
+        return [known] if known else []
     return closest(name, [*FUNCTIONS, *EQUIVALENTS, *others])

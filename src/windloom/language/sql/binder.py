@@ -308,6 +308,18 @@ class Binder:
         access = compose(Precedence.PRIMARY, value, ".", Expression.of_column(field.name).sql)
         return self.scope.settle(replace(access, name=field.name))
 
+    def fields_of(self, struct: exp.Anonymous) -> dict[str, exp.Expr]:
+        """Return the fields of `struct(a, b AS c)` by the names that Spark gives them; Arrow has each name once."""
+        fields: dict[str, exp.Expr] = {}
+        for place, written in enumerate(struct.expressions, 1):
+            name = written.alias_or_name if isinstance(written, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
+            if name.lower() in map(str.lower, fields):
+                raise self.error(
+                    f"the struct has two fields '{name}'", written, f"name one of them: … AS {name}_{place}"
+                )
+            fields[name] = written.this if isinstance(written, exp.Alias) else written
+        return fields
+
     def _tuple(self, node: exp.Expr) -> Term:
         if not node.expressions:
             raise self.error("'()' is empty", node, "put an expression between the parentheses")
@@ -332,6 +344,8 @@ class Binder:
         if any(isinstance(each, exp.Star) for each in node.expressions):
             hint = meant(["count"]) if closest(name, ["count"]) else "name the columns"
             raise self.error(f"'*' can only stand in count(*), not in {name}()", node, hint)
+        if name == "struct":
+            self.fields_of(node)
         refused = why_refused(name, len(node.expressions))
         if refused is not None:
             raise self.error(refused[0], node, refused[1])

@@ -33,8 +33,11 @@ def meaning_of(call: Call, binder: Binder) -> exp.Expr | None:
         raise binder.error(f"{name}() needs WITHIN GROUP (ORDER BY …)", call.node, example)
     if name in EQUIVALENTS:
         return _replaced(EQUIVALENTS[name], arguments, call, binder)
-    if FUNCTIONS.get(name) in Picks.kinds and arguments and (fields := _fields_of(arguments[0], binder)):
-        return _picked_fields(fields, call)
+    if FUNCTIONS.get(name) in Picks.kinds and arguments:
+        picked = arguments[0].this if isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls) else arguments[0]
+        picked = inside(picked)
+        if isinstance(picked, exp.Anonymous) and picked.name.lower() == "struct" and picked.expressions:
+            return _picked_fields(binder.fields_of(picked), call)
     plain: list[exp.Expr] | None = None
     match FUNCTIONS.get(name), len(arguments):
         case "approx_count_distinct", 2:
@@ -152,22 +155,6 @@ def _of_many(name: str, argument: exp.Expr, shares: list[exp.Expr], call: Call, 
     any_value = exp.GT(this=_called("count", [argument], call), expression=exp.Literal.number(0))
     listed = exp.Anonymous(this="array", expressions=answers)
     return exp.Case(ifs=[exp.If(this=any_value, true=listed)])
-
-
-def _fields_of(node: exp.Expr, binder: Binder) -> dict[str, exp.Expr]:
-    """Return the fields of `struct(a, b AS c)` by the names that Spark gives them; none of anything else."""
-    node = inside(node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node)
-    fields: dict[str, exp.Expr] = {}
-    if not isinstance(node, exp.Anonymous) or node.name.lower() != "struct":
-        return fields
-    for place, written in enumerate(node.expressions, 1):
-        is_named = isinstance(written, exp.Alias | exp.Column | exp.Dot)
-        name = written.alias_or_name if is_named else f"col{place}"
-        if name.lower() in map(str.lower, fields):
-            hint = f"name it: {written.this if isinstance(written, exp.Alias) else written} AS {name}_{place}"
-            raise binder.error(f"the struct has two fields '{name}'", written, hint)
-        fields[name] = written.this if isinstance(written, exp.Alias) else written
-    return fields
 
 
 def _picked_fields(fields: Mapping[str, exp.Expr], call: Call) -> exp.Expr:
