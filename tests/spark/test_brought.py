@@ -157,6 +157,54 @@ def _without_delays(frame: DataFrame) -> list[tuple[Any, ...]]:
     ]
 
 
+def test_answers_joined_on_their_windows_and_groups_are_one_query(spark: SparkSession, bids: DataFrame) -> None:
+    """Bidders are NULL at times, which `=` never matches, and some groups are on one side only."""
+    sliding, minute = window("ts", "10 minutes", "5 minutes"), window("ts", "1 minute")
+    keys = ["window", "bidder"]
+    counts = bids.groupBy(sliding, "bidder").agg(F.count("*").alias("n"), F.max("price").alias("high"))
+    dear = bids.where("price > 110").groupBy(sliding, "bidder").agg(F.count("*").alias("dear"), F.avg("fee").alias("f"))
+    many = bids.where("amount > 80").groupBy("bidder", sliding).agg(F.sum("amount").alias("s")).where("s > 200")
+    left, right = counts.alias("l"), dear.alias("r")
+    explicit = (col("l.window") == col("r.window")) & col("l.bidder").eqNullSafe(col("r.bidder"))
+    frames = {
+        "inner": counts.join(dear, keys),
+        "same": counts.join(bids.groupBy(sliding, "bidder").agg(F.min("price")), keys).where("n > 3").drop("high"),
+        "left": counts.join(dear, keys, "left"),
+        "right": dear.join(counts, keys, "right").withColumn("share", col("dear") / col("n")),
+        "semi": counts.join(many, keys, "left_semi"),
+        "anti": counts.join(dear, keys, "left_anti"),
+        "null safe": left.join(right, explicit).select("l.window", "r.bidder", "n", "dear").orderBy("window", "n"),
+        "three": counts.join(dear, keys, "left").join(many, keys).select("bidder", "window.start", "n", "f", "s"),
+        "nested": counts.join(dear.join(many, keys, "left"), keys, "left").select("window", "bidder", "s", "dear"),
+        "no groups": bids.groupBy(minute).count().join(bids.where("is_open").groupBy(minute).count(), "window", "left"),
+        "picks": bids.where("is_open")
+        .groupBy(minute)
+        .agg(F.expr("first(price, true)"), F.expr("last(amount) FILTER (WHERE amount > 9)"), F.max_by("fee", "ts"))
+        .join(bids.where("price > 50").groupBy(minute).agg(F.expr("percentile(price, 0.25)")), "window", "right"),
+        "unlike": bids.where("is_open")
+        .groupBy(minute)
+        .agg(F.expr("count_if(price > 50)"), F.count_distinct("bidder"), F.median("fee"))
+        .join(bids.where("NOT is_open").groupBy(minute).agg(F.expr("sum(fee) FILTER (WHERE amount > 9)")), "window"),
+    }
+    loom = Loom(spark)
+    for name, frame in frames.items():
+        loom.query(name, frame)
+    assert list(loom.streams) == ["bids"]
+    assert loom.queries["inner"].text == (
+        "SELECT window, bidder, count(1) AS n, max(price) AS high, count(1) FILTER (WHERE (price > 110.0D)) AS dear, "
+        "avg(fee) FILTER (WHERE (price > 110.0D)) AS f\n"
+        "FROM bids\n"
+        "GROUP BY window(ts, '10 minutes', '5 minutes'), bidder\n"
+        "HAVING ((count(1) FILTER (WHERE (price > 110.0D)) > 0L)) AND (bidder IS NOT NULL)"
+    )
+    results = loom.run()
+    with interpreted(spark):
+        for name, frame in frames.items():
+            assert results[name].schema == frame.schema, name
+            assert (verified := loom.verify(name, results)), verified
+            assert verified.rows > 0, name
+
+
 def test_rows_come_in_the_order_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
     frame = (
         bids.groupBy(window("ts", "10 minutes"), "auction")
@@ -199,7 +247,7 @@ def test_what_spark_prints_without_what_matters_is_read_in_full(spark: SparkSess
     bids.createOrReplaceTempView("read_bids")
     loom = Loom(spark)
     read = loom.query("q", spark.sql(text)).text
-    assert "first((amount + 1)) IGNORE NULLS AS f" in read
+    assert "first((amount + 1), true) AS f" in read
     assert "percentile((amount + 1), 0.5) FILTER (WHERE (nullif((amount + 1), 3) = 2)) AS p" in read
     assert re.search(r"transform\(sizes, (x_1) -> \(\1 \+ \(amount \+ 1\)\)\)", read)
     assert "EXTRACT(hour FROM ts)" in read
@@ -326,11 +374,45 @@ REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], tuple[str, ...]]] = {
         lambda b: b.groupBy(window("ts", "1 minute")).count().limit(3),
         ("'GlobalLimit'", "results[name].limit"),
     ),
-    "a join": (
+    "a join of different windows": (
+        lambda b: b.groupBy(window("ts", "1 minute")).count().join(b.groupBy(window("ts", "1 hour")).count(), "window"),
+        ("'Join'", "window(t, '1 minute') and window(t, '1 hour')", "results['a'].join"),
+    ),
+    "a join of different data": (
         lambda b: (
-            b.groupBy(window("ts", "1 minute")).count().join(b.groupBy(window("ts", "1 minute")).count(), "window")
+            b.groupBy(window("ts", "1 minute"))
+            .count()
+            .join(b.limit(9).groupBy(window("ts", "1 minute")).count(), "window")
         ),
-        ("'Join'", "results['a'].join"),
+        ("'Join'", "different data", "results['a'].join"),
+    ),
+    "a join of different groups": (
+        lambda b: (
+            b.groupBy(window("ts", "1 minute"), "auction")
+            .count()
+            .join(b.groupBy(window("ts", "1 minute")).count(), "window")
+        ),
+        ("'Join'", "different groups"),
+    ),
+    "a join on a part of the groups": (
+        lambda b: (
+            b.groupBy(window("ts", "1 minute"), "auction")
+            .count()
+            .join(b.groupBy(window("ts", "1 minute"), "auction").max("fee"), "window")
+        ),
+        ("'Join'", "it is not on auction"),
+    ),
+    "a full join": (
+        lambda b: (
+            b.groupBy(window("ts", "1 minute"))
+            .count()
+            .join(b.groupBy(window("ts", "1 minute")).max("fee"), "window", "full")
+        ),
+        ("'Join'", "FULL OUTER"),
+    ),
+    "a join with a table": (
+        lambda b: b.groupBy(window("ts", "1 minute"), "auction").count().join(b.select("auction", "day"), "auction"),
+        ("'Join' cannot stand above a window", "results['a'].join"),
     ),
     "a rollup": (
         lambda b: b.rollup(window("ts", "1 minute"), "auction").count(),

@@ -85,5 +85,8 @@ def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str,
         assert "spark.sql() cannot be read in a remote session" in refused[what]
     assert "give the text itself" in refused["above a text"]
     assert "cannot run as a Spark operator yet" in refused["sessions"]
-    assert "'Limit' cannot stand above a window" in refused["limit"]
+    for what, node, works in (("limit", "Limit", ".limit("), ("join", "Join", ".join("), ("union", "", ".union(")):
+        assert f"{node}' cannot stand above a window" in refused[what]
+        assert works in refused[what]
+    assert "the DataFrame has no window" in refused["tables"]
     assert "cannot be read" in refused["udf"]

@@ -68,6 +68,9 @@ def main(folder: Path) -> None:
             "above a text": lambda: loom.query("q", written["text_0"].where("n > 1")),
             "sessions": lambda: streaming.answers("live_07"),
             "limit": lambda: loom.query("q", frames["job_01"].limit(3)),
+            "join": lambda: loom.query("q", frames["job_01"].join(frames["job_04"], "window")),
+            "union": lambda: loom.query("q", frames["job_01"].union(frames["job_01"])),
+            "tables": lambda: loom.query("q", bids.join(bids, "ts")),
             "udf": lambda: loom.query("q", frames["job_01"].select(F.udf(lambda n: n, "bigint")("count"))),
         }
         for what, ask in refused.items():

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from windloom.language.sql.tokens import spelled
+from windloom.spark.plans.joined import Join, Side, check_sides, kept, keys_of, optional_side, refused, sides_of
 from windloom.spark.plans.jvm import (
     Java,
     Node,
@@ -27,10 +28,12 @@ from windloom.spark.plans.jvm import (
 )
 from windloom.spark.plans.windowing import Windowing, ticks_of, windowing_of
 from windloom.spark.plans.written import (
+    INSTEAD,
     WORKS_TODAY,
     RefusedPlanError,
     WrittenQuery,
     WrittenWindow,
+    all_of,
     unique_names,
 )
 
@@ -52,13 +55,6 @@ _BY_SPARK = {
 }
 #: How long Spark takes a month to be, in the delay of a watermark.
 _DAYS_OF_MONTHS = 31
-#: What to do instead of nodes that cannot stand above a window.
-_INSTEAD = {
-    "Join": "register each side by itself, and join the answers: results['a'].join(results['b'], ['window', …])",
-    "Union": "register each part by itself, and unite the answers: results['a'].union(results['b'])",
-    **dict.fromkeys(("GlobalLimit", "LocalLimit"), "leave it out, and limit the answer: results[name].limit(…)"),
-    **dict.fromkeys(("Deduplicate", "Distinct"), "leave it out, and call it on the answer: results[name].distinct()"),
-}
 #: What to do instead of nodes that cannot stand between a window and its aggregation.
 _EARLIER = {
     "Join": "join first, and group by window() above; or pair the tuples of two windows in a text: "
@@ -154,40 +150,81 @@ class _Reader:
         self._delay: tuple[str, int] | None = None  # the time, and ticks
         self._common: dict[int, Node] = {}  # what WITH defines, by id
         self._leaf_columns: dict[str, str] = {}  # by their SQL
+        self._leaves: list[ClassicLeaf] = []  # of the sides of a join
+        self._is_filtered = False  # whether sides of a join choose different tuples
 
     def read(self) -> WrittenQuery:
         root = self._root
         if root.kind == "WithCTE":
             self._common = {int(each.id()): Node(each).child for each in elements(root.plan.cteDefs())}
             root = Node(root.plan.plan())
-        above, aggregate = self._find_aggregate(root)
-        leaf = self._read_below(self._child(aggregate))
-        if self._window is None:
-            raise self._no_window(aggregate)
-        groups = self._read_aggregate(aggregate)
-        for node in reversed(above):
-            self._read_above(node)
+        tree = self._read_tree(root)
+        first, *others = sides_of(tree)
+        leaf, *leaves = self._leaves
+        check_sides(tree, [each.names == leaf.names and each.source.gives_same(leaf.source) for each in leaves])
+        # Sides that choose the same tuples need no FILTER.
+        self._is_filtered = any(side.where != first.where for side in others)
+        groups, having = self._answer(tree)
+        wheres = list(dict.fromkeys(all_of(side.where) if side.where else "" for side in (first, *others)))
+        where = first.where if not self._is_filtered else () if "" in wheres else (_any_of(wheres),)
         schema = self._frame.schema
         columns = [self._print.meanings[column] for _, column in root.columns]
         return WrittenQuery(
             leaf,
-            self._window,
+            first.window,
             tuple(zip(columns, unique_names(schema.names), strict=True)),
             schema,
-            tuple(self._where),
+            where,
             tuple(groups),
-            tuple(self._having),
+            tuple(dict.fromkeys(having)),
             tuple(self._order),
-            None if self._delay is None else self._delay[1],
+            None if first.delay is None else first.delay[1],
             self._frame.isStreaming,
         )
+
+    def _read_tree(self, root: Node) -> Side | Join:
+        """Read what is below the aggregations of a plan: one, or several whose answers are joined."""
+        above, node = self._find_aggregate(root)
+        if node.kind == "Join":
+            left, right = (self._read_tree(Node(each)) for each in elements(node.plan.children()))
+            return Join(above, node, left, right)
+        self._where, self._having, self._window, self._delay = [], [], None, None
+        self._leaves.append(self._read_below(self._child(node)))
+        if self._window is None:
+            raise self._no_window(node)
+        return Side(above, node, self._window, self._delay, tuple(self._where), tuple(self._having))
+
+    def _answer(self, tree: Side | Join) -> tuple[list[str], list[str]]:
+        """Read the aggregations and what is above them; return the groups, and the conditions that rows meet."""
+        if isinstance(tree, Side):
+            only = all_of(tree.where) if self._is_filtered and tree.where else None
+            self._print.only = only
+            groups = self._read_aggregate(tree.aggregate)
+            self._print.only = None
+            conditions = [*([f"(count(1) FILTER (WHERE {only}) > 0L)"] if only else []), *tree.having]
+        else:
+            groups, left = self._answer(tree.left)
+            others, right = self._answer(tree.right)
+            if set(groups) != set(others):
+                raise refused(tree, "its sides have different groups")
+            keys = keys_of(tree, self._print.meanings, groups)
+            conditions = kept(tree.kind, left, right, keys)
+            optional = optional_side(tree)
+            matching = [*(right if optional is tree.right else left), *keys]
+            for name, column in [] if optional is None or not matching else optional.top.columns:
+                value = self._print.meanings[column]
+                self._print.define(name, column, f"CASE WHEN {all_of(matching)} THEN {value} END")
+        self._having, self._order = conditions, []
+        for node in reversed(tree.above):
+            self._read_above(node)
+        return groups, self._having
 
     # Above the window -------------------------------------------------------------------------------------------
 
     def _find_aggregate(self, node: Node) -> tuple[list[Node], Node]:
-        """Return the nodes above the aggregation, from the top, and the aggregation."""
+        """Return the nodes above the aggregation, from the top, and the aggregation, or a join of such."""
         above: list[Node] = []
-        while (kind := node.kind) != "Aggregate":
+        while (kind := node.kind) != "Aggregate" and not (kind == "Join" and _joins_answers(node)):
             if kind not in (*_READABLE, "Sort", *_TRANSPARENT):
                 below = [Node(each) for each in _below(node.plan)]
                 if not any(each.kind == "Aggregate" or windowing_of(each) is not None for each in below):
@@ -199,7 +236,7 @@ class _Reader:
                 raise RefusedPlanError(
                     f"the plan node '{kind}' cannot stand above a window",
                     shown(node.plan),
-                    _INSTEAD.get(kind, WORKS_TODAY),
+                    INSTEAD.get(kind, WORKS_TODAY),
                     place_of(_expressions(node)),
                 )
             above.append(node)
@@ -441,6 +478,15 @@ class _Reader:
 def _expressions(node: Node) -> Iterator[Java]:
     for expression in elements(node.plan.expressions()):
         yield from _below(expression)
+
+
+def _joins_answers(join: Node) -> bool:
+    """Return whether both sides of a join aggregate."""
+    return all(any(kind_of(node) == "Aggregate" for node in _below(side)) for side in elements(join.plan.children()))
+
+
+def _any_of(conditions: Sequence[str]) -> str:
+    return " OR ".join(f"({condition})" for condition in conditions)
 
 
 def _has_open_windows(node: Node) -> bool:

@@ -13,7 +13,15 @@ from windloom.language.sql.statement import table_read
 from windloom.language.sql.tokens import SourceText, spelled
 from windloom.model.time import parse_duration
 from windloom.spark.plans.connect_columns import Printer, UnreadableColumnError
-from windloom.spark.plans.written import RefusedPlanError, WrittenQuery, WrittenText, WrittenWindow, unique_names
+from windloom.spark.plans.written import (
+    INSTEAD,
+    WORKS_TODAY,
+    RefusedPlanError,
+    WrittenQuery,
+    WrittenText,
+    WrittenWindow,
+    unique_names,
+)
 
 #: A node of the client's plan.
 Node = Any
@@ -108,10 +116,13 @@ class _Reader:
             if kind == "CachedRelation":
                 raise _unread_text("its server reads the text, and the plan goes on above it")
             if kind not in _ABOVE or node._child is None:
+                if _aggregates(node):
+                    message = f"the plan node '{kind}' cannot stand above a window"
+                    raise RefusedPlanError(
+                        message, "the plan has it over an aggregation", INSTEAD.get(kind, WORKS_TODAY)
+                    )
                 raise RefusedPlanError(
-                    "the DataFrame has no window"
-                    if node._child is None
-                    else f"the plan node '{kind}' cannot stand above a window",
+                    "the DataFrame has no window",
                     f"its plan ends with {kind}",
                     "group it: df.groupBy(window('ts', '1 hour', '1 minute'), …).agg(…)",
                 )
@@ -229,6 +240,12 @@ class _Reader:
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame  # needs packages that classic does not
 
         return ConnectFrame(node, self._frame.sparkSession)
+
+
+def _aggregates(node: Node) -> bool:
+    """Return whether a node, or one below it, aggregates."""
+    inputs = [each for each in vars(node).values() if hasattr(each, "_child")]
+    return type(node).__name__ == "Aggregate" or any(map(_aggregates, inputs))
 
 
 def _names(function: str, text: str) -> bool:

@@ -20,6 +20,8 @@ from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from windloom.spark.plans.written import all_of
+
 #: An object of the JVM.
 Java = Any
 
@@ -158,6 +160,7 @@ class Printer:
         self._java = _classes_of(spark._jvm)
         self._gateway: Any = spark.sparkContext._gateway
         self.meanings: dict[int, str] = {}
+        self.only: str | None = None  # the condition of the tuples that aggregates take
         self._names: dict[int, str] = {}
         self._variables: dict[int, int] = {}  # of lambdas: their numbers by id
         self._is_rewritten = self.holds(plan, *_REWRITTEN)
@@ -182,13 +185,13 @@ class Printer:
             return str(expression.sql()) if meaning is None else meaning
         parts: list[str] = []
         alone = self._folded(self._java.condition(expression, self._java.one_row))
-        if is_lambda or (self._is_rewritten and self.holds(alone, *_REWRITTEN)):
+        if is_lambda or self.only or (self._is_rewritten and self.holds(alone, *_REWRITTEN)):
             alone = self._java.condition(self._rewritten(alone.condition(), parts), self._java.one_row)
         return self._printed(self._marked(alone).condition(), parts)
 
     def texts(self, columns: Java, places: list[int]) -> list[str]:
         """Return the SQL of what some columns of a list are made from, in as few calls as possible."""
-        if not places or self._is_rewritten:
+        if not places or self.only or self._is_rewritten:
             return [self.text(columns.apply(place).child()) for place in places]
         together = self._marked(self._folded(self._java.project(columns, self._java.one_row))).projectList()
         return [self._printed(together.apply(place).child(), []) for place in places]
@@ -197,6 +200,10 @@ class Printer:
         """Return the SQL of an expression whose columns have been marked; `parts` has what is printed here."""
         if _LOSSY.search(sql := str(marked.sql())):
             sql = str(self._rewritten(marked, parts).sql())
+        return self._unmarked(sql, parts)
+
+    def _unmarked(self, sql: str, parts: list[str]) -> str:
+        """Return SQL with what its identifiers stand for."""
 
         def meant(mark: re.Match[str]) -> str:
             text = parts[int(mark[2])] if mark[1] == "part" else self.meanings[int(mark[2])]
@@ -289,21 +296,29 @@ class Printer:
         """Return the SQL of an aggregate with parameters that Spark leaves out, or adds; None for others."""
         function = expression.aggregateFunction()
         kind = kind_of(function)
-        if kind in _SIMPLE_PICKS:
-            if not function.ignoreNulls():
-                return None
-            sql = f"{_SIMPLE_PICKS[kind]}({self.text(function.child())}) IGNORE NULLS"
+        sql = None
+        if kind in _SIMPLE_PICKS and function.ignoreNulls():
+            sql = f"{_SIMPLE_PICKS[kind]}({self.text(function.child())}, true)"
         elif kind == "Percentile":
             argument, share, frequency = elements(function.children())
-            if not share.foldable() or str(frequency.sql()) not in ("1", "1L"):
-                return None
-            sql = f"percentile({self.text(argument)}, {share.eval(None)})"
+            if share.foldable() and str(frequency.sql()) in ("1", "1L"):
+                sql = f"percentile({self.text(argument)}, {share.eval(None)})"
         elif kind == "HyperLogLogPlusPlus" and function.relativeSD() != 0.05:
             sql = f"approx_count_distinct({self.text(function.child())}, {function.relativeSD()})"
-        else:
+        if sql is None and self.only:
+            sql = self._printed_here(function) or self._function(function, expression.isDistinct())
+        if sql is None:
             return None
-        condition = expression.filter()
-        return sql if condition.isEmpty() else f"{sql} FILTER (WHERE {self.text(condition.get())})"
+        conditions = [self.only] if self.only else []
+        if (condition := expression.filter()).isDefined():
+            conditions.append(self.text(condition.get()))
+        return f"{sql} FILTER (WHERE {all_of(conditions)})" if conditions else sql
+
+    def _function(self, function: Java, is_distinct: bool) -> str:
+        """Return the SQL of an aggregate function."""
+        parts: list[str] = []
+        children = [self._column(each.dataType(), self.text(each), parts) for each in elements(function.children())]
+        return self._unmarked(str(function.withNewChildren(self._sequence(children)).sql(is_distinct)), parts)
 
 
 def shown(thing: Java, length: int = 120) -> str:

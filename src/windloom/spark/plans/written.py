@@ -74,10 +74,10 @@ class WrittenQuery:
         items = ", ".join(_item(sql, name) for sql, name in self.columns)
         lines = [f"SELECT {items}", f"FROM {spelled(stream)}"]
         if self.where:
-            lines.append(f"WHERE {_all_of(self.where)}")
+            lines.append(f"WHERE {all_of(self.where)}")
         lines.append(f"GROUP BY {', '.join([self.window.call(time), *self.groups])}")
         if self.having:
-            lines.append(f"HAVING {_all_of(self.having)}")
+            lines.append(f"HAVING {all_of(self.having)}")
         if self.order:
             lines.append(f"ORDER BY {', '.join(self.order)}")
         return "\n".join(lines)
@@ -107,7 +107,8 @@ def _item(sql: str, name: str) -> str:
     return sql if is_plain else f"{sql} AS {quoted}"
 
 
-def _all_of(conditions: Sequence[str]) -> str:
+def all_of(conditions: Sequence[str]) -> str:
+    """Return one condition that holds where all of these do."""
     return conditions[0] if len(conditions) == 1 else " AND ".join(f"({condition})" for condition in conditions)
 
 
@@ -138,6 +139,20 @@ WORKS_TODAY = (
     "a query is where/select, then groupBy(window(…), …).agg(…), then where/select/orderBy; "
     "do the rest with the rows of the answer"
 )
+
+
+#: What to do instead of nodes that cannot stand above a window.
+INSTEAD = {
+    "Join": "register each side by itself, and join the answers: results['a'].join(results['b'], ['window', …])",
+    **dict.fromkeys(
+        ("Union", "SetOperation"),
+        "register each part by itself, and unite the answers: results['a'].union(results['b'])",
+    ),
+    **dict.fromkeys(
+        ("GlobalLimit", "LocalLimit", "Limit"), "leave it out, and limit the answer: results[name].limit(…)"
+    ),
+    **dict.fromkeys(("Deduplicate", "Distinct"), "leave it out, and call it on the answer: results[name].distinct()"),
+}
 
 
 @dataclass(frozen=True)
