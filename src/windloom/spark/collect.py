@@ -45,8 +45,14 @@ class FetchResult:
     at_once: bool = False
 
 
-def collected(frame: DataFrame, what: str, fetched: FetchResult | None = None) -> Iterator[pa.Table]:
-    """Yield all rows, in one or more portions; `what` names them in an error.
+def collected(
+    frame: DataFrame,
+    what: str,
+    fetched: FetchResult | None = None,
+    *,
+    smaller: str = "repartition the data into more partitions, or use placement='executors'",
+) -> Iterator[pa.Table]:
+    """Yield all rows, in one or more portions; an error says `what` they are, and how to make partitions `smaller`.
 
     The server of a remote session sends any result in portions of its own.
     """
@@ -68,14 +74,14 @@ def collected(frame: DataFrame, what: str, fetched: FetchResult | None = None) -
                 fetched.at_once = True
             yield table
             return
-    yield from _Portions(frame, what).tables()
+    yield from _Portions(frame, what, smaller).tables()
 
 
 class _Portions:
     """Partitions of a frame's plan, fetched a few at a time."""
 
-    def __init__(self, frame: DataFrame, what: str) -> None:
-        self._context, self._what, self._frame = frame.sparkSession.sparkContext, what, frame
+    def __init__(self, frame: DataFrame, what: str, smaller: str) -> None:
+        self._context, self._what, self._smaller = frame.sparkSession.sparkContext, what, smaller
         # As in `toArrow`: this setting determines how the JVM lays out strings.
         large = str(frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")) == "true"
         self._schema = to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
@@ -109,7 +115,7 @@ class _Portions:
                     raise WindloomError(
                         f"{self._what} cannot be brought to the driver",
                         f"partition {first} of {self._count:,} alone is larger than {limit} ({_LIMIT})",
-                        f"repartition the data into more partitions or raise {_LIMIT}, or use placement='executors'",
+                        f"{self._smaller}; or raise {_LIMIT}",
                     ) from None
                 size = max(1, size // 2)
                 continue

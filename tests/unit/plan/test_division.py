@@ -1,4 +1,4 @@
-"""By which columns the sets of joins are divided into shards, and which joins are merged afterwards."""
+"""By which columns the sets of joins are divided into buckets, and which joins are merged afterwards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_sides_are_divided_by_the_keys_of_their_join() -> None:
         (f"SELECT a.k, b.i, count(*) AS n FROM {_A} JOIN {_B} ON a.k = b.k AND a.i = b.i GROUP BY a.k, b.i", False),
     ],
 )
-def test_answers_are_merged_unless_their_groups_tell_the_shard(text: str, is_divided: bool) -> None:
+def test_answers_are_merged_unless_their_groups_tell_the_bucket(text: str, is_divided: bool) -> None:
     assert division_of(plan_of(text)).divided == ({0} if is_divided else frozenset())
 
 

@@ -24,7 +24,7 @@ from windloom.state.cells import Cells
 from windloom.state.windows.landmark import timed_streams
 from windloom.weave.weave import Ticks
 
-_WHAT = "what the operator answers"
+_MORE_BUCKETS = "divide the groups into more buckets: loom.run(buckets=…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ def answer_all(
         sources[number] = tuple_source(scan, plan.stream(scan.stream), frames[scan.stream], "auto")
     frame = whole_blocks(planned, sources, buckets, beside, divided=division_of(plan).divided)
     if scope is None:
-        tables = list(collected(frame, _WHAT))
+        tables = list(_fetched(frame))
         return _read(plan, tables, lambda: blocks_of(_batches(tables)))
     scope.callback(frame.persist().unpersist)
-    counted = collected(frame.where("shape < 0"), _WHAT)  # runs all tasks
-    return _read(plan, counted, lambda: blocks_of(_batches(collected(frame.where("shape >= 0"), _WHAT))))
+    counted = _fetched(frame.where("shape < 0"))  # runs all tasks
+    return _read(plan, counted, lambda: blocks_of(_batches(_fetched(frame.where("shape >= 0")))))
 
 
 def unseen_ticks(plan: Plan, frames: Mapping[str, DataFrame]) -> dict[str, Ticks]:
@@ -82,6 +82,10 @@ def _read(plan: Plan, tables: Iterable[pa.Table], blocks: Callable[[], Iterable[
                 for number, cells in restored_folds(rows.as_py(), plan).items():
                     folds.setdefault(number, []).append(cells)
     return OperatorAnswers(BucketFacts.together(facts), folds, blocks)
+
+
+def _fetched(frame: DataFrame) -> Iterator[pa.Table]:
+    return collected(frame, "what a bucket answers", smaller=_MORE_BUCKETS)
 
 
 def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
