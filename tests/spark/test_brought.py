@@ -205,6 +205,25 @@ def test_answers_joined_on_their_windows_and_groups_are_one_query(spark: SparkSe
             assert verified.rows > 0, name
 
 
+def test_streaming_answers_that_are_joined_are_one_query_of_one_stream(
+    spark: SparkSession, bids: DataFrame, live: DataFrame
+) -> None:
+    def joined(data: DataFrame) -> DataFrame:
+        late = data.withWatermark("ts", "10 seconds")
+        counts = late.groupBy(window("ts", "10 minutes"), "auction").count()
+        dear = late.where("price > 90").groupBy(window("ts", "10 minutes"), "auction").agg(F.max("fee").alias("fee"))
+        return counts.join(dear, ["window", "auction"], "left")
+
+    loom = Loom(spark)
+    query = loom.query("q", joined(live))
+    assert query.streams == ("bids",)
+    assert loom.streams["bids"].delay_ticks == 10_000_000
+    handle = loom.start("memory", trigger={"availableNow": True}, finish=True)
+    handle.await_termination()
+    assert handle["q"].schema == joined(live).schema
+    assert (verified := verify_frame("q", joined(bids), handle.arrow("q"))), verified
+
+
 def test_rows_come_in_the_order_of_the_dataframe(spark: SparkSession, bids: DataFrame) -> None:
     frame = (
         bids.groupBy(window("ts", "10 minutes"), "auction")
@@ -559,6 +578,17 @@ def test_a_query_that_replaces_a_dataframe_has_its_own_columns(spark: SparkSessi
     loom.query("q", bids.groupBy(window("ts", "10 minutes")).count())
     loom.query("q", "SELECT auction, max(fee) AS top FROM bids [TUMBLE 1 hour] GROUP BY auction", replace=True)
     assert loom.run()["q"].columns == ["window_start", "window_end", "auction", "top"]
+
+
+def test_a_session_that_shows_plans_in_part_is_told_so(spark: SparkSession, bids: DataFrame) -> None:
+    setting = "spark.sql.debug.maxToStringFields"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, 2)
+    try:
+        with pytest.raises(WindloomError, match=r"window of the DataFrame cannot be read[^§]*maxToStringFields', 25"):
+            Loom(spark).query("q", bids.groupBy(window("ts", "1 minute")).count())
+    finally:
+        spark.conf.set(setting, str(before))
 
 
 def test_an_error_names_the_line_that_wrote_what_is_refused(spark: SparkSession, bids: DataFrame) -> None:

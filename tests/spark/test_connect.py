@@ -89,4 +89,5 @@ def test_what_a_remote_session_cannot_do_is_refused_by_name(told: list[dict[str,
         assert f"{node}' cannot stand above a window" in refused[what]
         assert works in refused[what]
     assert "the DataFrame has no window" in refused["tables"]
+    assert "belongs to another Spark session" in refused["session"]
     assert "cannot be read" in refused["udf"]

@@ -70,6 +70,7 @@ def main(folder: Path) -> None:
             "limit": lambda: loom.query("q", frames["job_01"].limit(3)),
             "join": lambda: loom.query("q", frames["job_01"].join(frames["job_04"], "window")),
             "union": lambda: loom.query("q", frames["job_01"].union(frames["job_01"])),
+            "session": lambda: loom.query("q", spark.newSession().range(3).groupBy("id").count()),
             "tables": lambda: loom.query("q", bids.join(bids, "ts")),
             "udf": lambda: loom.query("q", frames["job_01"].select(F.udf(lambda n: n, "bigint")("count"))),
         }

@@ -39,7 +39,12 @@ class Windowing:
     def _ends(self) -> re.Match[str]:
         """The last lengths that Spark shows, which no time that a user has written can stand behind."""
         found = _END.fullmatch(self.text)
-        assert found is not None, self.text
+        if found is None:
+            raise RefusedPlanError(
+                "the window of the DataFrame cannot be read",
+                f"Spark shows it as {self.text[:60]}…",
+                "let Spark show plans in full: spark.conf.set('spark.sql.debug.maxToStringFields', 25)",
+            )
         return found
 
     @property
