@@ -25,7 +25,7 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 # a heap that begins large is seldom cleared. Spark gives these options to every JVM that is started here, those of
 # commands included.
 _COMPILING = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
-_MEMORY = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:InitialRAMPercentage=6 -XX:NewRatio=1"
+_MEMORY = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:InitialRAMPercentage=6"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{_COMPILING} {_MEMORY}")
 
 # Whatever makes cells in a test makes them in the shape that all readers of cells rely on.
