@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -14,10 +19,16 @@ from bench.operator import followed, write_readings
 from bench.sessions import session
 from bench.streams import NOW
 from windloom import Loom
+from windloom.checkpoint.storage import sync_file
+from windloom.engine.handle import Handle
 from windloom.engine.progress import RoundProgress
+from windloom.state.cells import Cells
+from windloom.state.held import every
 
 #: Rounds that are not counted, once the state is there: kernels compile, and memory is mapped.
 WARM = 4
+#: Rounds until the first snapshot is there, which also writes what came before the rounds that are measured.
+SETTLED = 12
 ROUND = 10_000
 AGGREGATES = "key, count(*) AS n, sum(value) AS s, max(value) AS m"
 HOUR, MINUTE = 3600, 60
@@ -75,27 +86,35 @@ def longest_round(repeats: int, *, events: int = 60) -> Outcome:
 
 
 def written(repeats: int, *, events: int = 60) -> Outcome:
-    """The bytes that the same rounds write, logs and commits included, against those of the cells that they bring."""
+    """The bytes of all files that the same rounds write, against those of the cells that they bring."""
     found, wrote, per_cell = rounds_of_minutes(events)
     brought = sum(progress.partials for progress in found) * per_cell
-    note = f"{wrote / 2**20:.0f} MiB written, {brought / 2**20:.0f} MiB brought"
-    return Outcome("bytes written / bytes brought", wrote / brought, "ratio", 4, "<=", note)
+    parts = ", ".join(f"{size / brought:.2f} {folder}" for folder, size in wrote.most_common() if size > brought / 100)
+    note = f"{wrote.total() / 2**20:.0f} MiB written, {brought / 2**20:.0f} MiB brought: {parts}"
+    return Outcome("bytes written / bytes brought", wrote.total() / brought, "ratio", 4, "<=", note, dict(wrote))
 
 
-def rounds_of_minutes(rounds: int, hours: int = 2) -> tuple[list[RoundProgress], int, float]:
-    """Return the rounds behind the hours that a window covers, what they wrote, and the bytes of a cell."""
+def rounds_of_minutes(rounds: int, hours: int = 2) -> tuple[list[RoundProgress], Counter[str], float]:
+    """Return the rounds behind the hours that a window covers, the bytes they wrote by folder, those of a cell."""
     text = f"SELECT {AGGREGATES} FROM readings [RANGE {hours} hours SLIDE 1 minute] GROUP BY key"
-    wrote: list[int] = []
+    wrote: list[Counter[str]] = []
+    per_cell: list[float] = []
+    written = Counter[str]()
+
+    def watch(progress: RoundProgress, cells: Mapping[int, Cells]) -> None:
+        wrote.append(written.copy())
+        fine = [each for each in every(cells) if each.level == 0]
+        per_cell.append(sum(each.size for each in fine) / max(1, sum(each.cells for each in fine)))
+
     with tempfile.TemporaryDirectory(prefix="windloom-bench-") as place:
         for hour in range(hours):
             write_minutes(Path(place), hour, ROUND, range(60 * hour, 60 * (hour + 1)))
-        for number in range(WARM + rounds):
+        for number in range(SETTLED + rounds):
             minute = 60 * hours + number
             write_minutes(Path(place), hours + number, ROUND, range(minute, minute + 1))
-        found = run(Path(place), [text], lambda progress: wrote.append(written_bytes()))
-    kept = found[-1]
-    per_cell = kept.state_bytes / max(1, sum(kept.cells.values()))
-    return found[hours + WARM :], wrote[-1] - wrote[hours + WARM - 1], per_cell
+        with files_written(written):
+            found = run(Path(place), [text], watch)
+    return found[hours + SETTLED :], wrote[-1] - wrote[hours + SETTLED - 1], per_cell[-1]
 
 
 def seconds(rounds: Sequence[RoundProgress]) -> list[float]:
@@ -118,28 +137,42 @@ def write_minutes(folder: Path, number: int, keys: int, minutes: range) -> None:
     write_readings(folder, number, np.tile(np.arange(keys), len(minutes)), seconds_of_rows)
 
 
-def written_bytes() -> int:
-    """Return what this process has written so far, to files and to Spark."""
-    lines = Path("/proc/self/io").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar:"))
+@contextmanager
+def files_written(written: Counter[str]) -> Iterator[None]:
+    """Count the bytes of every durable file, by its folder."""
+
+    def counting(path: str | os.PathLike[str]) -> None:
+        if os.path.isfile(path):
+            written[Path(path).parent.name] += os.path.getsize(path)
+        sync_file(path)
+
+    with patch("windloom.checkpoint.storage.sync_file", counting):
+        yield
 
 
 def run(
-    folder: Path, texts: Sequence[str], watch: Callable[[RoundProgress], None] = lambda progress: None
+    folder: Path,
+    texts: Sequence[str],
+    watch: Callable[[RoundProgress, Mapping[int, Cells]], None] = lambda progress, cells: None,
 ) -> list[RoundProgress]:
-    """Return the rounds of a stream over the files of a folder, one after another."""
+    """Return the rounds of a stream over the files of a folder; `watch` is called after each, with what is kept."""
     spark, rounds = session(), list[RoundProgress]()
     loom = Loom(spark)
     loom.stream("readings", followed(spark, folder), time="ts", rate=ROUND)
     for number, text in enumerate(texts):
         loom.query(f"q{number}", text)
 
+    started, handles = threading.Event(), list[Handle]()
+
     def done(progress: RoundProgress) -> None:
-        watch(progress)
+        started.wait()  # a round may be done before there is a handle
+        watch(progress, handles[0]._loop.state.cells)
         rounds.append(progress)
 
     with tempfile.TemporaryDirectory(prefix="windloom-bench-") as checkpoint:
-        loom.start("memory", checkpoint=checkpoint, trigger=NOW, progress=done, adapt=False).await_termination()
+        handles.append(loom.start("memory", checkpoint=checkpoint, trigger=NOW, progress=done, adapt=False))
+        started.set()
+        handles[0].await_termination()
     return rounds
 
 
