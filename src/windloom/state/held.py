@@ -6,6 +6,7 @@ of plans know segments: they touch those that a round changes, and leave the oth
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,9 +29,6 @@ UNEVEN = 4
 #: Compaction may read so many times the bytes that a round has brought.
 COMPACTED_TIMES = 4
 
-#: No other process gives its segments these names.
-_PROCESS, _numbers = uuid4().hex[:12], count()
-
 
 class CellsInMemory:
     """The cells of a segment, held by this process."""
@@ -47,14 +45,24 @@ class CellsInMemory:
 
 
 class _InProcess:
-    """The home of segments that refer to their cells: these live as long as some state has the segment."""
+    """The home of segments that refer to their cells: these live as long as some state has the segment.
+
+    No other process gives its segments the same names: files of a checkpoint are known by them.
+    """
+
+    def __init__(self) -> None:
+        self.begin_names()
+        os.register_at_fork(after_in_child=self.begin_names)
+
+    def begin_names(self) -> None:
+        self._process, self._numbers = uuid4().hex[:16], count()
 
     def read(self, segment: Segment) -> Cells:
         assert segment.held is not None
         return segment.held.cells()
 
     def write(self, cells: Cells) -> tuple[str, int, HeldCells | None]:
-        return f"{_PROCESS}-{next(_numbers)}", cells.nbytes, CellsInMemory(cells)
+        return f"{self._process}-{next(self._numbers)}", cells.nbytes, CellsInMemory(cells)
 
     def remove(self, segment: Segment) -> None:
         """Do nothing: nobody refers to the cells any more."""
