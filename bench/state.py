@@ -6,6 +6,7 @@ import os
 import statistics
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -94,6 +95,30 @@ def written(repeats: int, *, events: int = 60) -> Outcome:
     return Outcome("bytes written / bytes brought", wrote.total() / brought, "ratio", 4, "<=", note, dict(wrote))
 
 
+def restart(repeats: int, *, events: int = 2_000_000, hours: int = 10) -> Outcome:
+    """From a start with a checkpoint of `events` cells, and of none, to the end of its first round, which is small."""
+    keys = events // hours
+    text = f"SELECT {AGGREGATES} FROM readings [RANGE 24 hours SLIDE 1 hour] GROUP BY key HAVING count(*) > 1000"
+    took: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="windloom-bench-") as place:
+        for name, filled in (("full", hours), ("empty", 0)):
+            folder, checkpoint = Path(place, name), Path(place, f"{name} checkpoint")
+            for hour in range(filled):
+                write_readings(folder, hour, np.arange(keys), hour * HOUR)
+            for number in range(SETTLED):
+                write_readings(folder, filled + number, np.arange(ROUND), hours * HOUR + 60 * number)
+            run(folder, [text], checkpoint=checkpoint)
+            again = []
+            for number in range(SETTLED, SETTLED + max(3, repeats)):
+                write_readings(folder, filled + number, np.arange(ROUND), hours * HOUR + 60 * number)
+                begun = time.perf_counter()
+                run(folder, [text], checkpoint=checkpoint)
+                again.append(time.perf_counter() - begun)
+            took.append(statistics.median(again))
+    note = f"{took[0]:.2f} s with {events / 1e6:.0f}M cells, {took[1]:.2f} s with none"
+    return Outcome("restart to the first round: full / empty", took[0] / took[1], "ratio", 2, "<=", note)
+
+
 def rounds_of_minutes(rounds: int, hours: int = 2) -> tuple[list[RoundProgress], Counter[str], float]:
     """Return the rounds behind the hours that a window covers, the bytes they wrote by folder, those of a cell."""
     text = f"SELECT {AGGREGATES} FROM readings [RANGE {hours} hours SLIDE 1 minute] GROUP BY key"
@@ -154,6 +179,7 @@ def run(
     folder: Path,
     texts: Sequence[str],
     watch: Callable[[RoundProgress, Mapping[int, Cells]], None] = lambda progress, cells: None,
+    checkpoint: Path | None = None,
 ) -> list[RoundProgress]:
     """Return the rounds of a stream over the files of a folder; `watch` is called after each, with what is kept."""
     spark, rounds = session(), list[RoundProgress]()
@@ -169,8 +195,8 @@ def run(
         watch(progress, handles[0]._loop.state.cells)
         rounds.append(progress)
 
-    with tempfile.TemporaryDirectory(prefix="windloom-bench-") as checkpoint:
-        handles.append(loom.start("memory", checkpoint=checkpoint, trigger=NOW, progress=done, adapt=False))
+    with tempfile.TemporaryDirectory(prefix="windloom-bench-") as own:
+        handles.append(loom.start("memory", checkpoint=checkpoint or own, trigger=NOW, progress=done, adapt=False))
         started.set()
         handles[0].await_termination()
     return rounds
@@ -181,4 +207,5 @@ STATE_WORKLOADS = {
     "state_closing_range": closing_range,
     "state_longest_round": longest_round,
     "state_written": written,
+    "state_restart": restart,
 }
