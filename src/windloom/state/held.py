@@ -24,6 +24,8 @@ from windloom.state.segments import COMPACTED_BYTES, Closing, HeldCells, Segment
 
 #: A set with more cells than this is divided into segments; below a quarter of it, it becomes one table again.
 LARGE_CELLS = 1 << 16
+#: A set's longest window is divided into at most so many stretches: a segment costs less here than in a store.
+STRETCHES = 512
 #: Stretches of segments may be longer or shorter by this factor than the queries of a later plan would have them.
 UNEVEN = 4
 #: Compaction may read so many times the bytes that a round has brought.
@@ -168,7 +170,7 @@ def held_after(tables: Mapping[int, Cells], segments: Mapping[int, HeldSegments]
     own, large = dict(tables), dict(segments)
     for number, cells in tables.items():
         if len(cells) > LARGE_CELLS and is_divided(plan, plan.sets[number]):
-            divided = SetSegments(IN_PROCESS, stretch_ticks(plan.sets[number]))
+            divided = SetSegments(IN_PROCESS, stretch_ticks(plan.sets[number], STRETCHES))
             divided.add(own.pop(number))
             large[number] = HeldSegments(divided.ticks, tuple(divided.segments), cells.groups)
     for number, held in segments.items():
@@ -189,7 +191,7 @@ def is_divided(plan: Plan, partial_set: PartialSet) -> bool:
 
 def is_even(held: HeldSegments, partial_set: PartialSet) -> bool:
     """Return whether the stretches of segments are about as long as the queries of a set would have them."""
-    wanted = stretch_ticks(partial_set)
+    wanted = stretch_ticks(partial_set, STRETCHES)
     return wanted <= held.ticks * UNEVEN and held.ticks <= wanted * UNEVEN
 
 

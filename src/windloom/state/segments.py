@@ -31,8 +31,8 @@ from windloom.state.cells import Cells, CellsBuilder, keep_cells, keep_from, mer
 
 #: A set's longest window is divided into at most so many stretches. Each is at least so many slices long.
 STRETCHES, SLICES = 64, 4
-#: A summary of the next level has the stretches of so many, on so many levels: of 1, 4, 16 and 64 stretches.
-FAN_OUT, LEVELS = 4, 4
+#: A summary of the next level has the stretches of so many, on so many levels: of 1, 4, 16, 64 and 256 stretches.
+FAN_OUT, LEVELS = 4, 5
 #: A summary is made if so many windows that close later will read it.
 READ_AGAIN = 2
 #: So many segments of one stretch, and of like size, become one.
@@ -259,12 +259,12 @@ class Closing:
         return int(((first - self.starts[holds]) // self.slides[holds]).max(initial=0))
 
 
-def stretch_ticks(partial_set: PartialSet) -> int:
-    """Return the length of the stretches by which the segments of a set are divided."""
+def stretch_ticks(partial_set: PartialSet, stretches: int | None = None) -> int:
+    """Return the length of the stretches by which the segments of a set are divided, at most `stretches` per window."""
     windows = [planned.query.window for planned in partial_set.queries]
     longest = max(window.extent_ticks or window.slide_ticks for window in windows)
     slice_ticks = TICKS_PER_SECOND / partial_set.edges.edges_per_second
-    return max(1, longest // STRETCHES, min(longest, round(SLICES * slice_ticks)))
+    return max(1, longest // (stretches or STRETCHES), min(longest, round(SLICES * slice_ticks)))
 
 
 def _alike(segments: Sequence[Segment]) -> list[list[Segment]]:
