@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,14 @@ from hypothesis import strategies as st
 from support.catalogs import STREAM, TYPES, make_query
 from support.compare import rows_of
 from support.drawing import examples
+from support.durable import small_segments
 from support.native import taken_of_plan
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
+from windloom.checkpoint.records import StateSnapshot
+from windloom.checkpoint.segment_files import SegmentFiles
 from windloom.checkpoint.state_codec import decode, encode, restored_state
+from windloom.checkpoint.storage import LocalStorage
 from windloom.errors import WindloomError
 from windloom.kernels.techniques.registry import allowed
 from windloom.kernels.user_families import update, user_family
@@ -28,6 +34,7 @@ from windloom.optimizer.facts import PlanningFacts
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.plan import Plan
 from windloom.rounds.step import step
+from windloom.state.held import HeldSets
 from windloom.state.state import State
 from windloom.testing import answer
 from windloom.weave.round_input import RoundInput
@@ -115,6 +122,25 @@ def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[
         state, answers, _ = step(state, RoundInput(taken_of_plan(plan, part, state), {"s": end}), plan)
         found += rows_of(list(answers.blocks()), query)
         state = restored_state(decode(encode(state)), plan)
+    assert_answers(query, rows, found)
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+@settings(max_examples=examples(5), deadline=None)
+@given(rows=ROWS, cuts=st.lists(st.integers(-20, 60), max_size=3))
+def test_segments_from_files_give_the_definition(name: str, rows: list[Row], cuts: list[int]) -> None:
+    query = make_query("q", TimeWindow(16, 4), [asked(name), Aggregate("count")], ("k",))
+    plan, state, found = plan_of([query]), State(HeldSets()), []
+    with tempfile.TemporaryDirectory() as folder, small_segments():
+        for begin, end in pairwise([-100, *sorted(cuts), TICK_MAX]):
+            part = [row for row in rows if begin <= row["tick"] < end]
+            state, answers, _ = step(state, RoundInput(taken_of_plan(plan, part, state), {"s": end}), plan)
+            found += rows_of(list(answers.blocks()), query)
+            files = SegmentFiles(LocalStorage(Path(folder)))
+            for segment in files.missing(state.cells):
+                files.write(segment)
+            snapshot = b"".join(StateSnapshot(0, 0, state).to_pieces(files))
+            state = restored_state(StateSnapshot.from_bytes("snapshot", snapshot, files).state, plan)
     assert_answers(query, rows, found)
 
 
