@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -118,3 +119,20 @@ def test_predicates_that_are_looked_up_hold_for_the_same_tuples(
         expected = [int(evaluate(predicate.sql, dict(row)) is True) for row in rows]
         word = table[f"s{bit // SIGNATURE_BITS}"].to_numpy()
         assert ((word >> (bit % SIGNATURE_BITS)) & 1).tolist() == expected, predicate.sql
+
+
+def test_files_are_read_in_order_of_time_however_they_are_listed(tmp_path: Path) -> None:
+    """So portions cover little time, and the cells of one follow those of another."""
+    draw, kinds = random.Random(4), {name: arrow_type(DataType.parse(kind)) for name, kind in COLUMNS.items()}
+    for number, minute in enumerate(draw.sample(range(6), 6)):
+        own = [
+            {"ts": _FIRST + timedelta(minutes=minute, seconds=draw.randrange(60)), **random_row(draw.choice)}
+            for _ in range(30)
+        ]
+        table = pa.table({name: pa.array([row[name] for row in own], kind) for name, kind in kinds.items()})
+        pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=20)
+    found = projected(sorted(map(str, tmp_path.iterdir())), "x > 0")
+    assert found is not None
+    minutes = [tick // 60_000_000 for tick in found[1]["tick"].to_pylist()]
+    assert minutes == sorted(minutes)
+    assert len(minutes) == 6 * 30

@@ -99,6 +99,34 @@ def _follow(starts, bounds, numbers, sizes, last, first, joins):  # type: ignore
     return True
 
 
+def runs_of(places: list[Places], cells: int) -> tuple[Ints, Ints]:
+    """Return the cells of all parts, one part after the other, in the order of their places, and each place's run."""
+    runs, begin = np.zeros(cells + 1, np.int64), 0
+    for own in places:
+        _count(own.bounds, own.first, runs)
+    np.cumsum(runs, out=runs)
+    order, next_in_run = np.empty(runs[-1], np.int64), runs[:-1].copy()
+    for own in places:
+        _arrange(own.bounds, own.first, begin, next_in_run, order)
+        begin += own.bounds[-1]
+    return order, runs
+
+
+@compiled
+def _count(bounds, first, runs):  # type: ignore[no-untyped-def]
+    for group in range(len(first)):
+        for i in range(bounds[group + 1] - bounds[group]):
+            runs[first[group] + i + 1] += 1
+
+
+@compiled
+def _arrange(bounds, first, begin, next_in_run, order):  # type: ignore[no-untyped-def]
+    for group in range(len(first)):
+        for i in range(bounds[group + 1] - bounds[group]):
+            order[next_in_run[first[group] + i]] = begin + bounds[group] + i
+            next_in_run[first[group] + i] += 1
+
+
 @compiled
 def place_starts(starts, bounds, first, out):  # type: ignore[no-untyped-def]
     """Write the starts of a part's cells to their places; cells that are combined have equal starts."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from windloom.aggregates.columns import AnyLifted, ComponentColumns, ListColumns, concat, keep, keep_none, merge, place
 from windloom.aggregates.registry import lift, neutral
 from windloom.kernels.compiling import compiled
-from windloom.kernels.merge import place_starts, places_of, running_values
+from windloom.kernels.merge import place_starts, places_of, running_values, runs_of
 from windloom.model.arrays import Ints, Mask
 from windloom.model.types import arrow_type, as_array, as_integers
 from windloom.plan.plan import PartialSet
@@ -209,7 +209,7 @@ def merge_released(parts: list[Cells]) -> Cells:
     starts = [part.starts for part in merging]
     groups = len(keys[0]) if keys else 1
     followed = places_of(starts, [part.group_bounds for part in merging], own_numbers, groups)
-    if followed is None or any(isinstance(component, ListColumns) for component in merging[0].lifted):
+    if followed is None:
         which = [number[group_of_cells(part)] for number, part in zip(own_numbers, merging, strict=True)]
         built = CellsBuilder.of_groups(np.concatenate(which), keys, np.concatenate(starts))
         del which
@@ -219,6 +219,8 @@ def merge_released(parts: list[Cells]) -> Cells:
         for own_starts, own in zip(starts, places, strict=True):
             place_starts(own_starts, own.bounds, own.first, merged_starts)
         built = CellsBuilder(keys, bounds, merged_starts)
+        if any(isinstance(component, ListColumns) for component in merging[0].lifted):
+            built._sorted = runs_of(places, int(bounds[-1]))
     remaining = [list(part.lifted[::-1]) for part in merging]
     merging.clear()
     while remaining[0]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -199,11 +199,12 @@ _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 @dataclass(frozen=True, slots=True)
 class FileChunk:
-    """Consecutive row groups of a file."""
+    """Consecutive row groups of a file; `first` is the least time of the first of them, if the file says that."""
 
     path: str
     groups: tuple[int, ...]
     rows: int
+    first: int | None = field(default=None, compare=False)
 
 
 def file_tuples(
@@ -214,9 +215,8 @@ def file_tuples(
     assert local is not None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            units = [unit for each in pool.map(lambda path: _units(path, local, stream), paths) for unit in each]
-            if not units:
-                raise DeclinedError("files without tuples")
+            found = [unit for each in pool.map(lambda path: _units(path, local, stream), paths) for unit in each]
+            units = _in_order(found)
             waiting: list[Future[pa.Table]] = []
             for chunks in [*_portions(units, max(1, portion // _width(scan, local))), []]:
                 tables = [read.result() for read in waiting]
@@ -240,10 +240,18 @@ def file_portions(
     """
     local = scan.local
     assert local is not None
-    units = units_of(local, stream, paths)
+    units = _in_order(units_of(local, stream, paths))
+    return list(_portions(units, max(1, portion // _width(scan, local)), threads))
+
+
+def _in_order(units: list[FileChunk]) -> list[FileChunk]:
+    """Return parts of files in order of time, so that portions cover little of it, and follow one another.
+
+    Spark lists files in any order, which stays where one does not say when it begins.
+    """
     if not units:
         raise DeclinedError("files without tuples")
-    return list(_portions(units, max(1, portion // _width(scan, local)), threads))
+    return units if any(unit.first is None for unit in units) else sorted(units, key=lambda unit: unit.first or 0)
 
 
 def _width(scan: WovenScan, local: LocalProjection) -> int:
@@ -297,6 +305,7 @@ def _units(path: str, local: LocalProjection, stream: Stream) -> list[FileChunk]
             raise DeclinedError(f"'{path}' has no column '{name}' of type {stream.columns[name]}")
     if any(key in (metadata.metadata or {}) for key in _JULIAN):
         raise DeclinedError(f"'{path}' may hold dates of the Julian calendar")
+    times = [i for i in range(len(metadata.schema)) if metadata.schema.column(i).path == stream.time]
     units: list[FileChunk] = []
     groups: list[int] = []
     rows = 0
@@ -304,7 +313,9 @@ def _units(path: str, local: LocalProjection, stream: Stream) -> list[FileChunk]
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= UNIT_ROWS or group == metadata.num_row_groups - 1:
-            units.append(FileChunk(path, tuple(groups), rows))
+            told = [metadata.row_group(groups[0]).column(i).statistics for i in times]
+            first = told[0].min_raw if told and told[0] is not None and told[0].has_min_max else None
+            units.append(FileChunk(path, tuple(groups), rows, first))
             groups, rows = [], 0
     return units
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM, TYPES, make_query
+from windloom.aggregates.columns import ComponentColumns, ListColumns, ListRule
+from windloom.kernels.families import AddInt
+from windloom.kernels.lists.lists import Lists
 from windloom.kernels.merge import places_of
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer.facts import PlanningFacts
@@ -19,6 +23,7 @@ from windloom.slicing.edges import EdgeSet
 from windloom.slicing.slicings import SLICINGS
 from windloom.state.cells import (
     Cells,
+    CellsBuilder,
     coarsen,
     keep_from,
     merge_all,
@@ -148,3 +153,40 @@ def test_coarser_slices_hold_the_sums_of_finer_ones_and_tell_which() -> None:
     assert runs.tolist() == [0, 1, 3, 4]
     accumulated = running(cells.lifted[1], runs).limbs[0]
     assert np.asarray(accumulated[0]).tolist() == [1, 2, 5, 4]
+
+
+def test_lists_of_parts_that_follow_one_another_are_merged_where_a_slice_goes_on() -> None:
+    draw = np.random.default_rng(8)
+    held: dict[tuple[str, int], Counter[int]] = {}
+    parts = []
+    for first in (0, 20, 30, 60):
+        keys = draw.permutation(["a", "b", "c"])[: draw.integers(1, 4)].tolist()
+        bounds, starts, lists = [0], [], []
+        for key in keys:
+            for start in [first, *(first + 10 * np.flatnonzero(draw.random(3) < 0.5)[1:]).tolist()]:
+                starts.append(start)
+                lists.append(Counter(draw.integers(first, first + 6, 4).tolist()))
+                held.setdefault((key, start), Counter()).update(lists[-1])
+            bounds.append(len(starts))
+        values = sorted({value for each in lists for value in each})
+        entries = [(values.index(value), each[value]) for each in lists for value in sorted(each)]
+        codes, counts = np.array(entries).T
+        listed = Lists(np.cumsum([0, *map(len, lists)]), codes.astype(np.int32), counts.copy())
+        tuples = ComponentColumns((AddInt(np.array([each.total() for each in lists])),))
+        parts.append(
+            CellsBuilder([pa.array(keys)], np.array(bounds), np.array(starts)).build(
+                [tuples, ListColumns(ListRule("frequencies"), listed, pa.array(values))]
+            )
+        )
+    cells = merge_all(parts)
+    _, merged = cells.lifted
+    assert isinstance(merged, ListColumns)
+    found = {}
+    for group, key in enumerate(cells.keys[0].to_pylist()):
+        for i in range(cells.group_bounds[group], cells.group_bounds[group + 1]):
+            entries_of_cell = range(merged.cells.bounds[i], merged.cells.bounds[i + 1])
+            own = {merged.dictionary[merged.cells.codes[j]].as_py(): merged.cells.counts[j] for j in entries_of_cell}
+            assert sum(own.values()) == cells.tuples[i]
+            found[key, int(cells.starts[i])] = own
+    assert found == held
+    assert len(cells) < sum(map(len, parts)), "some slices go on in the next part"
