@@ -31,11 +31,12 @@ def batch_plain(repeats: int) -> Outcome:
         loom = unlike_loom(spark, folder, asked)
 
         def in_process() -> int:
-            results = loom.run()
+            results = loom.run(placement="driver")
             return sum(results.arrow(name).num_rows for name in results)
 
         def by_operator() -> int:
-            return int(loom.answers(buckets=CORES).toArrow().num_rows)
+            results = loom.run(placement="executors", buckets=CORES)
+            return sum(results.arrow(name).num_rows for name in results)
 
         assert in_process() == by_operator(), "both have all rows"
         found = paired(by_operator, in_process, repeats)

@@ -199,12 +199,7 @@ def _parts(planned: OperatorPlan, number: int, source: TupleSource, buckets: int
 def names_of_chunks(spark: SparkSession, groups: Sequence[Sequence[FileChunk]]) -> DataFrame:
     """Return a frame of the names of row groups, with a task for each group of chunks."""
     texts = [json.dumps([[chunk.path, list(chunk.groups), chunk.rows] for chunk in chunks]) for chunks in groups]
-
-    def name(batches: _Batches) -> _Batches:
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays([pa.array([texts[i] for i in batch.column(0).to_pylist()])], ["path"])
-
-    return spark.range(0, len(texts), 1, len(texts)).mapInArrow(name, "path string")
+    return spark.range(0, len(texts), 1, len(texts)).select(F.get(F.lit(texts), "id").alias("path"))
 
 
 # Tasks. They are functions of bytes, so that what is sent to workers holds no frame.
