@@ -323,6 +323,11 @@ def _environment() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+def cores_of(spark: SparkSession) -> int | None:
+    """Return how many tasks the cluster runs at the same time; None in a remote session, which does not say."""
+    return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)
+
+
 def java_cpu_seconds(spark: SparkSession) -> float | None:
     """Return CPU seconds of the JVM, which depend less on other load than elapsed time; None in a remote session."""
     try:

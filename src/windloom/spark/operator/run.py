@@ -20,6 +20,7 @@ from windloom.spark.operator.frames import COUNTS, FOLDED, TupleSource, blocks_o
 from windloom.spark.operator.sources import tuple_source
 from windloom.spark.projection import clock
 from windloom.spark.scan import bases_unread
+from windloom.spark.session import cores_of
 from windloom.state.cells import Cells
 from windloom.state.windows.landmark import timed_streams
 from windloom.weave.weave import Ticks
@@ -65,10 +66,7 @@ def unseen_ticks(plan: Plan, frames: Mapping[str, DataFrame]) -> dict[str, Ticks
 
 def usual_buckets(spark: SparkSession) -> int:
     """Return the number of buckets if none is given: twice the cores, as far as the session knows them."""
-    try:
-        return 2 * spark.sparkContext.defaultParallelism
-    except Exception:  # a remote session does not say
-        return 8
+    return 2 * (cores_of(spark) or 4)
 
 
 def _read(plan: Plan, tables: Iterable[pa.Table], blocks: Callable[[], Iterable[Block]]) -> OperatorAnswers:

@@ -12,7 +12,7 @@ from windloom.expressions.arithmetic import DeclinedError
 from windloom.model.stream import Stream
 from windloom.plan.scans import WovenScan
 from windloom.spark.operator.frames import TupleSource, names_of_chunks
-from windloom.spark.session import ROCKS_DB
+from windloom.spark.session import ROCKS_DB, cores_of
 from windloom.spark.sources.files import LocalFiles, StreamedFiles
 from windloom.weave.files import PORTION_BYTES, file_portions
 
@@ -53,7 +53,7 @@ def _listed(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame | No
     paths = None if files is None else files.paths()
     if not paths:
         return None
-    cores = frame.sparkSession.sparkContext.defaultParallelism
+    cores = cores_of(frame.sparkSession) or 1
     return names_of_chunks(frame.sparkSession, file_portions(scan, stream, paths, PORTION_BYTES, cores))
 
 
