@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -88,7 +89,7 @@ def wait_for_round(process: subprocess.Popen[str], number: int) -> None:
     assert process.stdout.readline().startswith(f"round {number}: ")
 
 
-def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, port: int) -> None:
+def test_it_stops_after_the_round_and_the_same_command_goes_on(windloom: Command, folder: Path, port: int) -> None:
     put(folder / "in", "0", ROWS[:12])
     with served(folder, port) as (process, client):
         wait_for_round(process, 0)
@@ -114,7 +115,16 @@ def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, por
         flow = client.get("/api/v1/queries/flow/answers?symbol=A").json()
         assert flow["columns"][2:] == ["symbol", "v"]
         assert {row[2] for row in flow["rows"]} == {"A"}
+        at = ("--url", f"http://127.0.0.1:{port}")
+        asked = windloom("ask", HIGH, *at, "--latest")
+        assert asked.code == 0, asked.err
+        assert "as of round 1, committed " in asked.out
+        assert json.loads(windloom("ask", HIGH, *at, "--json").out)["columns"][2:] == ["high"]
+        assert "error: unknown column 'prise'" in windloom("ask", HIGH.replace("price", "prise"), *at).err
         stopped(process)
+    unheard = windloom("ask", HIGH, *at)
+    assert (unheard.code, f"no service answers at 'http://127.0.0.1:{port}'" in unheard.err) == (2, True)
+    assert windloom("ask", HIGH, "--url", "ftp://x").code == 2
 
 
 def test_a_sink_that_stays_down_ends_the_service_and_the_same_command_goes_on(

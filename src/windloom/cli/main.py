@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from windloom import __version__
+from windloom.cli.ask import ask
 from windloom.cli.explain import explain, verify
 from windloom.cli.init import init
 from windloom.cli.options import saying_warnings
@@ -84,7 +85,7 @@ def cli(context: click.Context) -> None:
         click.echo(_WELCOME, nl=False)
 
 
-for command in (init, run, show, serve, explain, plan, verify, translate, state, warm):
+for command in (init, run, show, serve, ask, explain, plan, verify, translate, state, warm):
     cli.add_command(command)
 
 
