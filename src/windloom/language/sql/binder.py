@@ -309,15 +309,23 @@ class Binder:
         return self.scope.settle(replace(access, name=field.name))
 
     def fields_of(self, struct: exp.Anonymous) -> dict[str, exp.Expr]:
-        """Return the fields of `struct(a, b AS c)` by the names that Spark gives them; Arrow has each name once."""
+        """Return the fields of `struct(a, b AS c)`, or of a named one, by Spark's names; none of other functions.
+
+        Arrow has no structs with two fields of one name.
+        """
         fields: dict[str, exp.Expr] = {}
-        for place, written in enumerate(struct.expressions, 1):
-            name = written.alias_or_name if isinstance(written, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
+        written = struct.expressions
+        if struct.name.lower() == "named_struct" and all(isinstance(each, exp.Literal) for each in written[::2]):
+            pairs = zip(written[::2], written[1::2], strict=False)  # Spark refuses a name without a value
+            written = [exp.Alias(this=value, alias=name.this) for name, value in pairs]
+        elif struct.name.lower() != "struct":
+            return fields
+        for place, each in enumerate(written, 1):
+            name = each.alias_or_name if isinstance(each, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
             if name.lower() in map(str.lower, fields):
-                raise self.error(
-                    f"the struct has two fields '{name}'", written, f"name one of them: … AS {name}_{place}"
-                )
-            fields[name] = written.this if isinstance(written, exp.Alias) else written
+                hint = f"name one of them: … AS {name}_{place}"
+                raise self.error(f"the struct has two fields '{name}'", struct, hint)
+            fields[name] = each.this if isinstance(each, exp.Alias) else each
         return fields
 
     def _tuple(self, node: exp.Expr) -> Term:
@@ -344,8 +352,7 @@ class Binder:
         if any(isinstance(each, exp.Star) for each in node.expressions):
             hint = meant(["count"]) if closest(name, ["count"]) else "name the columns"
             raise self.error(f"'*' can only stand in count(*), not in {name}()", node, hint)
-        if name == "struct":
-            self.fields_of(node)
+        self.fields_of(node)
         refused = why_refused(name, len(node.expressions))
         if refused is not None:
             raise self.error(refused[0], node, refused[1])

@@ -36,8 +36,8 @@ def meaning_of(call: Call, binder: Binder) -> exp.Expr | None:
     if FUNCTIONS.get(name) in Picks.kinds and arguments:
         picked = arguments[0].this if isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls) else arguments[0]
         picked = inside(picked)
-        if isinstance(picked, exp.Anonymous) and picked.name.lower() == "struct" and picked.expressions:
-            return _picked_fields(binder.fields_of(picked), call)
+        if isinstance(picked, exp.Anonymous) and (fields := binder.fields_of(picked)):
+            return _picked_fields(fields, call)
     plain: list[exp.Expr] | None = None
     match FUNCTIONS.get(name), len(arguments):
         case "approx_count_distinct", 2:

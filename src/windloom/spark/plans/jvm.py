@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"`[^`]+`|\w+(?:\.`\w+`)*|\w+\((?:[^()']|\([^()']*\))*\)|'[^
 #: Classes that Spark prints without something that matters, or not as SQL, by the name it prints.
 _LOSSY = re.compile(
     r"\b(?:first|first_value|last|last_value|any_value|percentile|approx_count_distinct"
-    r"|precisetimestampconversion|struct)\("
+    r"|mode|precisetimestampconversion|struct)\("
 )
 #: The same, by the pattern that Spark finds them by.
 _REWRITTEN = ("RUNTIME_REPLACEABLE", "LAMBDA_FUNCTION")
@@ -303,6 +303,10 @@ class Printer:
             argument, share, frequency = elements(function.children())
             if share.foldable() and str(frequency.sql()) in ("1", "1L"):
                 sql = f"percentile({self.text(argument)}, {share.eval(None)})"
+        elif kind == "Mode" and function.reverseOpt().isDefined():
+            # Of equally frequent values, the smallest or the largest: Spark shows the order the other way round.
+            argument, smallest = self.text(function.child()), bool(function.reverseOpt().get())
+            sql = f"mode({argument}, true)" if smallest else f"mode() WITHIN GROUP (ORDER BY {argument} DESC)"
         elif kind == "HyperLogLogPlusPlus" and function.relativeSD() != 0.05:
             sql = f"approx_count_distinct({self.text(function.child())}, {function.relativeSD()})"
         if sql is None and self.only:
