@@ -45,7 +45,7 @@ def test_sixty_dataframes_of_a_remote_session_are_answered_with_their_own_schema
     told: list[dict[str, Any]],
 ) -> None:
     jobs = [each for each in told if "job" in each]
-    assert len(jobs) == 60
+    assert len(jobs) >= 60
     assert [each for each in jobs if not (each["schema"] and each["rows"])] == []
 
 
