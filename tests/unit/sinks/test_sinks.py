@@ -155,7 +155,6 @@ def test_an_installed_package_brings_a_sink_of_its_own(tmp_path: Path) -> None:
     assert {"parquet", "jsonl"} <= set(sink_names())
     assert find_sink("parquet") is ParquetSink, "nobody takes a name of ours"
     own = opened(tmp_path, sink("jsonl", tmp_path / "out"))
-    assert own.pieces is None
     for _ in range(2):
         own.write(0, Given([piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES))
     lines = (tmp_path / "out" / "t-000000000.jsonl").read_text().splitlines()
