@@ -51,7 +51,7 @@ def test_sixty_dataframes_of_a_remote_session_are_answered_with_their_own_schema
 
 def test_executors_of_a_remote_session_give_the_rows_of_a_run_on_the_driver(told: list[dict[str, Any]]) -> None:
     found = [each for each in told if "operator" in each]
-    assert [(each["rows"], each["placement"]) for each in found] == [(True, "executors")] * 3
+    assert [(each["rows"], each["placement"]) for each in found] == [(True, "executors")] * 4
 
 
 def test_the_texts_of_spark_sql_in_a_remote_session_are_answered_with_their_schemas_and_rows(

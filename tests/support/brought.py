@@ -57,8 +57,6 @@ def batch_jobs() -> dict[str, Job]:
     job(lambda b: b.groupBy("auction", minute).agg(F.stddev("price"), F.var_pop("price").alias("v")))
     job(lambda b: b.groupBy(minute).agg(F.count_distinct("bidder").alias("bidders")))
     job(lambda b: b.groupBy(minute, "auction").agg(F.max_by("bidder", "ts"), F.min_by("amount", "ts").alias("first")))
-    job(lambda b: b.groupBy(minute).agg(F.max_by(F.struct("bidder", col("amount").alias("a")), "ts").alias("best")))
-    job(lambda b: b.groupBy(minute).agg(F.mode("auction", True).alias("m"), F.mode("bidder", True)))
     job(lambda b: b.groupBy(sliding).agg(F.median("price").alias("m"), F.expr("percentile(amount, 0.25)").alias("q")))
     job(lambda b: b.groupBy(session_window("ts", "5 seconds"), "auction").count())
     job(lambda b: b.groupBy("bidder", session_window(col("ts"), "40 seconds")).agg(F.sum("amount").alias("a")))
@@ -141,6 +139,8 @@ def batch_jobs() -> dict[str, Job]:
         )
     )
     job(lambda b: b.groupBy(minute, "is_open").agg(F.sum("amount").cast("double").alias("a"), F.min("bidder")))
+    job(lambda b: b.groupBy(minute).agg(F.max_by(F.struct("bidder", col("amount").alias("a")), "ts").alias("best")))
+    job(lambda b: b.groupBy(minute).agg(F.mode("auction", True).alias("m"), F.mode("bidder", True)))
     return jobs
 
 
