@@ -271,7 +271,7 @@ class Handle(AnswerViews):
         return self._tables.zone
 
     def rows(self, name: str) -> pa.Table:
-        """The same rows with their window and their groups, whatever the query selects."""
+        """The rows of a query with their window and their groups, whatever the query selects."""
         shape = self._shape(name)
         rows = read_back(self._sinks, self._tables.name(shape))
         if rows is None:

@@ -1,7 +1,11 @@
-"""Whatever the text, the language answers with a query or with an error the user can act on."""
+"""Whatever the text, the language answers with a query or with an error the user can act on.
+
+`WINDLOOM_FUZZ=200000` draws more pasted texts with mistakes.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -112,7 +116,7 @@ def mutated(seed: int) -> str:
     return "".join(words)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=int(os.environ.get("WINDLOOM_FUZZ", examples(300))), deadline=None)
 @given(st.integers(0, 1 << 40))
 def test_a_mistake_in_a_pasted_text_gives_a_query_or_an_error_with_a_place(seed: int) -> None:
     check(complaint(lambda: parse_query("q", mutated(seed), {"trades": TRADES})))

@@ -12,11 +12,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from windloom.language.sql.tokens import spelled
-from windloom.spark.plans.joined import Join, Side, check_sides, kept, keys_of, optional_side, refused, sides_of
+from windloom.spark.plans.joined import (
+    AnswerJoin,
+    AnswerSide,
+    check_sides,
+    kept,
+    keys_of,
+    optional_side,
+    refused,
+    sides_of,
+)
 from windloom.spark.plans.jvm import (
     Java,
-    Node,
-    Printer,
+    JavaNode,
+    JavaPrinter,
     class_name,
     column_of,
     columns_read,
@@ -73,7 +82,7 @@ class _Source:
     def of(frame: DataFrame) -> _Source:
         """Return that of a DataFrame, which is asked for as often as there are queries, and does not change."""
         if frame not in _SOURCES:
-            node = Node(_resolved(frame))
+            node = JavaNode(_resolved(frame))
             while node.kind in (*_TRANSPARENT, "EventTimeWatermark"):
                 node = node.child
             _SOURCES[frame] = _Source(node.plan)
@@ -125,21 +134,21 @@ def read_classic(frame: DataFrame, registered: Iterable[DataFrame] = (), *, deep
 
     What it reads of `registered` streams is read as it is. Without `deep`, Spark computes all that is below the window.
     """
-    return _Reader(frame, registered, deep).read()
+    return _ClassicReader(frame, registered, deep).read()
 
 
 def _resolved(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().analyzed()
 
 
-class _Reader:
+class _ClassicReader:
     def __init__(self, frame: DataFrame, registered: Iterable[DataFrame], deep: bool) -> None:
         self._frame = frame
-        self._root = Node(_resolved(frame))
+        self._root = JavaNode(_resolved(frame))
         self._registered = [source for source in map(_Source.of, registered) if source.is_readable]
         self._spark = frame.sparkSession
         self._deep = deep
-        self._print = Printer(self._spark, self._root.plan)
+        self._print = JavaPrinter(self._spark, self._root.plan)
         # Whether only values that can be repeated are in the plan, and nothing that only Spark can evaluate.
         self._is_plain = self._root.plan.deterministic() and not self._print.holds(self._root.plan, *_BY_SPARK)
         self._window: WrittenWindow | None = None
@@ -148,7 +157,7 @@ class _Reader:
         self._having: list[str] = []
         self._order: list[str] = []
         self._delay: tuple[str, int] | None = None  # the time, and ticks
-        self._common: dict[int, Node] = {}  # what WITH defines, by id
+        self._common: dict[int, JavaNode] = {}  # what WITH defines, by id
         self._leaf_columns: dict[str, str] = {}  # by their SQL
         self._leaves: list[ClassicLeaf] = []  # of the sides of a join
         self._is_filtered = False  # whether sides of a join choose different tuples
@@ -156,8 +165,8 @@ class _Reader:
     def read(self) -> WrittenQuery:
         root = self._root
         if root.kind == "WithCTE":
-            self._common = {int(each.id()): Node(each).child for each in elements(root.plan.cteDefs())}
-            root = Node(root.plan.plan())
+            self._common = {int(each.id()): JavaNode(each).child for each in elements(root.plan.cteDefs())}
+            root = JavaNode(root.plan.plan())
         tree = self._read_tree(root)
         first, *others = sides_of(tree)
         leaf, *leaves = self._leaves
@@ -182,21 +191,21 @@ class _Reader:
             self._frame.isStreaming,
         )
 
-    def _read_tree(self, root: Node) -> Side | Join:
+    def _read_tree(self, root: JavaNode) -> AnswerSide | AnswerJoin:
         """Read what is below the aggregations of a plan: one, or several whose answers are joined."""
         above, node = self._find_aggregate(root)
         if node.kind == "Join":
-            left, right = (self._read_tree(Node(each)) for each in elements(node.plan.children()))
-            return Join(above, node, left, right)
+            left, right = (self._read_tree(JavaNode(each)) for each in elements(node.plan.children()))
+            return AnswerJoin(above, node, left, right)
         self._where, self._having, self._window, self._delay = [], [], None, None
         self._leaves.append(self._read_below(self._child(node)))
         if self._window is None:
             raise self._no_window(node)
-        return Side(above, node, self._window, self._delay, tuple(self._where), tuple(self._having))
+        return AnswerSide(above, node, self._window, self._delay, tuple(self._where), tuple(self._having))
 
-    def _answer(self, tree: Side | Join) -> tuple[list[str], list[str]]:
+    def _answer(self, tree: AnswerSide | AnswerJoin) -> tuple[list[str], list[str]]:
         """Read the aggregations and what is above them; return the groups, and the conditions that rows meet."""
-        if isinstance(tree, Side):
+        if isinstance(tree, AnswerSide):
             only = all_of(tree.where) if self._is_filtered and tree.where else None
             self._print.only = only
             groups = self._read_aggregate(tree.aggregate)
@@ -221,12 +230,12 @@ class _Reader:
 
     # Above the window -------------------------------------------------------------------------------------------
 
-    def _find_aggregate(self, node: Node) -> tuple[list[Node], Node]:
+    def _find_aggregate(self, node: JavaNode) -> tuple[list[JavaNode], JavaNode]:
         """Return the nodes above the aggregation, from the top, and the aggregation, or a join of such."""
-        above: list[Node] = []
+        above: list[JavaNode] = []
         while (kind := node.kind) != "Aggregate" and not (kind == "Join" and _joins_answers(node)):
             if kind not in (*_READABLE, "Sort", *_TRANSPARENT):
-                below = [Node(each) for each in _below(node.plan)]
+                below = [JavaNode(each) for each in _below(node.plan)]
                 if not any(each.kind == "Aggregate" or windowing_of(each) is not None for each in below):
                     raise RefusedPlanError(
                         "the DataFrame has no window",
@@ -243,11 +252,11 @@ class _Reader:
             node = self._child(node)
         return above, node
 
-    def _child(self, node: Node) -> Node:
+    def _child(self, node: JavaNode) -> JavaNode:
         """Return what a node with one input reads; for a name that WITH defines, its definition."""
         return self._common[int(node.plan.cteId())] if node.kind == "CTERelationRef" else node.child
 
-    def _read_above(self, node: Node) -> None:
+    def _read_above(self, node: JavaNode) -> None:
         for expression in () if self._is_plain else elements(node.plan.expressions()):
             for pattern, what in _BY_SPARK.items():
                 if self._print.holds(expression, pattern):
@@ -270,7 +279,7 @@ class _Reader:
         words = str(order.sql())[len(str(order.child().sql())) :]
         return f"{self._print.text(order.child())}{words}"
 
-    def _read_aggregate(self, aggregate: Node) -> list[str]:
+    def _read_aggregate(self, aggregate: JavaNode) -> list[str]:
         """Read the aggregation, and return its grouping expressions other than the window."""
         groups, is_windowed = [], False
         grouping = aggregate.plan.groupingExpressions()
@@ -311,8 +320,8 @@ class _Reader:
                 place_of(iter([expression])),
             )
 
-    def _no_window(self, aggregate: Node) -> RefusedPlanError:
-        if any(windowing_of(Node(each)) is not None for each in _below(aggregate.plan)):
+    def _no_window(self, aggregate: JavaNode) -> RefusedPlanError:
+        if any(windowing_of(JavaNode(each)) is not None for each in _below(aggregate.plan)):
             return RefusedPlanError(
                 "an aggregation over the answers of a window is not supported",
                 f"the plan has {shown(aggregate.plan)} above it",
@@ -328,9 +337,9 @@ class _Reader:
 
     # Below the window -------------------------------------------------------------------------------------------
 
-    def _read_below(self, node: Node) -> ClassicLeaf:
+    def _read_below(self, node: JavaNode) -> ClassicLeaf:
         """Read what is below the aggregation, and return what Spark computes of it."""
-        chain: list[Node] = []  # between the aggregation and the node that makes the windows
+        chain: list[JavaNode] = []  # between the aggregation and the node that makes the windows
         while (windowing := windowing_of(node)) is None:
             chain.append(node)
             if node.kind == "Expand":
@@ -350,7 +359,7 @@ class _Reader:
                     place_of(_expressions(node)),
                 )
             node = self._child(node)
-        below: list[Node] = []  # what becomes a part of the query
+        below: list[JavaNode] = []  # what becomes a part of the query
         node, alias = self._child(node), ""
         while True:
             if windowing_of(node) is not None:
@@ -382,7 +391,7 @@ class _Reader:
             self._read_node(each)
         return leaf
 
-    def _is_readable(self, node: Node) -> bool:
+    def _is_readable(self, node: JavaNode) -> bool:
         """Return whether a node becomes a part of the query; otherwise Spark computes it."""
         if node.kind not in _READABLE or self._is_cached(node):
             return False
@@ -393,19 +402,19 @@ class _Reader:
             for expression in elements(node.plan.expressions())
         )
 
-    def _is_cached(self, node: Node) -> bool:
+    def _is_cached(self, node: JavaNode) -> bool:
         session = self._spark._jsparkSession
         cached = session.sharedState().cacheManager()
         return not cached.isEmpty() and bool(cached.lookupCachedData(session, node.plan).isDefined())
 
-    def _leaf(self, node: Node, alias: str = "") -> ClassicLeaf:
+    def _leaf(self, node: JavaNode, alias: str = "") -> ClassicLeaf:
         names = unique_names([name for name, _ in node.columns], _WINDOW_NAMES)
         for (own, column), name in zip(node.columns, names, strict=True):
             self._print.define(own, column, spelled(name))
         self._leaf_columns = {spelled(name): name for name in names}
         return ClassicLeaf(self._spark, _Source(node.plan), names, alias)
 
-    def _read_node(self, node: Node) -> None:
+    def _read_node(self, node: JavaNode) -> None:
         match node.kind:
             case "Project":
                 self._define(node, node.plan.projectList())
@@ -432,7 +441,7 @@ class _Reader:
                 place_of(iter([condition])),
             )
 
-    def _rename(self, node: Node) -> None:
+    def _rename(self, node: JavaNode) -> None:
         if node.kind == "SubqueryAlias":
             return  # it gives only a qualifier to its columns
         for (_, old), (name, new) in zip(self._child(node).columns, node.columns, strict=True):
@@ -440,7 +449,7 @@ class _Reader:
             if old in self._windowed:
                 self._windowed.add(new)
 
-    def _define(self, node: Node, expressions: Java) -> None:
+    def _define(self, node: JavaNode, expressions: Java) -> None:
         """Take the meanings of the columns that a node makes."""
         given = node.made if node.kind == "Project" else texts(expressions)
         made = [place for place, text in enumerate(given) if text != node.shown[place]]
@@ -455,7 +464,7 @@ class _Reader:
 
     # The window itself ------------------------------------------------------------------------------------------
 
-    def _read_window(self, windowing: Windowing, below: Sequence[Node]) -> None:
+    def _read_window(self, windowing: Windowing, below: Sequence[JavaNode]) -> None:
         if windowing.function == "window" and windowing.node.kind == "Project" and below and below[0].kind == "Filter":
             self._where.pop()  # Spark's own filter, of tuples without a time, which are in no window anyway
         text = self._print.meaning_of(windowing.time_text)
@@ -475,12 +484,12 @@ class _Reader:
         self._windowed.add(windowing.column[1])
 
 
-def _expressions(node: Node) -> Iterator[Java]:
+def _expressions(node: JavaNode) -> Iterator[Java]:
     for expression in elements(node.plan.expressions()):
         yield from _below(expression)
 
 
-def _joins_answers(join: Node) -> bool:
+def _joins_answers(join: JavaNode) -> bool:
     """Return whether both sides of a join aggregate."""
     return all(any(kind_of(node) == "Aggregate" for node in _below(side)) for side in elements(join.plan.children()))
 
@@ -489,11 +498,13 @@ def _any_of(conditions: Sequence[str]) -> str:
     return " OR ".join(f"({condition})" for condition in conditions)
 
 
-def _has_open_windows(node: Node) -> bool:
+def _has_open_windows(node: JavaNode) -> bool:
     """Return whether windows that nothing has aggregated yet are made in a node or below it."""
     if windowing_of(node) is not None:
         return True
-    return node.kind != "Aggregate" and any(_has_open_windows(Node(each)) for each in elements(node.plan.children()))
+    return node.kind != "Aggregate" and any(
+        _has_open_windows(JavaNode(each)) for each in elements(node.plan.children())
+    )
 
 
 def _below(node: Java) -> Iterator[Java]:

@@ -12,7 +12,7 @@ from windloom.errors import QueryError, WindloomError
 from windloom.language.sql.statement import table_read
 from windloom.language.sql.tokens import SourceText, spelled
 from windloom.model.time import parse_duration
-from windloom.spark.plans.connect_columns import Printer, UnreadableColumnError
+from windloom.spark.plans.connect_columns import ColumnPrinter, UnreadableColumnError
 from windloom.spark.plans.written import (
     INSTEAD,
     WORKS_TODAY,
@@ -44,7 +44,7 @@ class ConnectLeaf:
 def read_connect(frame: DataFrame, *, deep: bool = True) -> WrittenQuery | WrittenText:
     """Return the query that a DataFrame stands for; without `deep`, Spark computes all below the aggregation."""
     plan: Any = frame._plan
-    return _read_text(frame, plan) if type(plan).__name__ == "CachedRelation" else _Reader(frame, deep).read()
+    return _read_text(frame, plan) if type(plan).__name__ == "CachedRelation" else _ConnectReader(frame, deep).read()
 
 
 def _read_text(frame: DataFrame, plan: Node) -> WrittenText:
@@ -72,7 +72,7 @@ def _unread_text(why: str) -> RefusedPlanError:
     )
 
 
-class _Reader:
+class _ConnectReader:
     def __init__(self, frame: DataFrame, deep: bool) -> None:
         self._frame: Any = frame
         self._deep = deep
@@ -81,7 +81,7 @@ class _Reader:
         self._order: list[str] = []
         self._delay: int | None = None
         self._names: list[tuple[str, str]] = []  # the columns of a node with their SQL, in order
-        self._print = Printer({})
+        self._print = ColumnPrinter({})
 
     def read(self) -> WrittenQuery:
         above, aggregate = self._find_aggregate(self._frame._plan)
@@ -160,7 +160,7 @@ class _Reader:
             if list(names) != leaf.columns:
                 leaf = leaf.toDF(*names)
             self._where, self._delay = [], None
-            self._print = Printer({name.lower(): spelled(name) for name in names})
+            self._print = ColumnPrinter({name.lower(): spelled(name) for name in names})
             self._take([(name, spelled(name)) for name in names])
             unread = next((i for i in reversed(range(len(below))) if not self._can_read(below[i])), None)
             if unread is None:

@@ -36,7 +36,7 @@ class UnreadableColumnError(Exception):
     """A column that has no form as SQL; it names what stands in the way."""
 
 
-class Printer:
+class ColumnPrinter:
     """Prints columns over the names of a plan; `names` gives their SQL over the leaf or aggregates, in lower case."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -125,7 +125,7 @@ class Printer:
         return f"{self.text(node._child)}[{self.text(node._extraction)}]"
 
     def _lambda(self, node: Node) -> str:
-        inner = Printer(self.names)
+        inner = ColumnPrinter(self.names)
         inner._variables = dict(self._variables)
         for each in node._arguments:
             inner._variables[each._name_parts[0]] = f"x_{len(inner._variables) + 1}"
@@ -187,17 +187,17 @@ def literal(value: Any, kind: types.DataType) -> str:
     raise UnreadableColumnError(f"a literal of type {kind.simpleString()}")
 
 
-_PRINTERS: dict[str, Callable[[Printer, Node], str]] = {
-    "ColumnReference": Printer._reference,
-    "UnresolvedFunction": Printer._function,
+_PRINTERS: dict[str, Callable[[ColumnPrinter, Node], str]] = {
+    "ColumnReference": ColumnPrinter._reference,
+    "UnresolvedFunction": ColumnPrinter._function,
     "LiteralExpression": lambda _, node: literal(node._value, node._dataType),
-    "ColumnAlias": Printer._alias,
-    "CaseWhen": Printer._case,
-    "CastExpression": Printer._cast,
-    "SQLExpression": Printer._sql,
-    "UnresolvedExtractValue": Printer._extract,
-    "LambdaFunction": Printer._lambda,
-    "UnresolvedNamedLambdaVariable": Printer._variable,
-    "UnresolvedStar": Printer._star,
-    "SortOrder": Printer._order,
+    "ColumnAlias": ColumnPrinter._alias,
+    "CaseWhen": ColumnPrinter._case,
+    "CastExpression": ColumnPrinter._cast,
+    "SQLExpression": ColumnPrinter._sql,
+    "UnresolvedExtractValue": ColumnPrinter._extract,
+    "LambdaFunction": ColumnPrinter._lambda,
+    "UnresolvedNamedLambdaVariable": ColumnPrinter._variable,
+    "UnresolvedStar": ColumnPrinter._star,
+    "SortOrder": ColumnPrinter._order,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from windloom.spark.plans.jvm import Java, Node, column_of, kind_of, place_of, shown
+from windloom.spark.plans.jvm import Java, JavaNode, column_of, kind_of, place_of, shown
 from windloom.spark.plans.written import RefusedPlanError, WrittenWindow, all_of
 
 _JOINS = ("INNER", "LEFT OUTER", "RIGHT OUTER", "LEFT SEMI", "LEFT ANTI")
@@ -20,32 +20,32 @@ _WORKS = (
 
 
 @dataclass(frozen=True)
-class Side:
+class AnswerSide:
     """An aggregation over windows, and what is above it up to a join; `where` and `having` are from below it."""
 
-    above: Sequence[Node]
-    aggregate: Node
+    above: Sequence[JavaNode]
+    aggregate: JavaNode
     window: WrittenWindow
     delay: tuple[str, int] | None
     where: tuple[str, ...]
     having: tuple[str, ...]
 
     @property
-    def top(self) -> Node:
+    def top(self) -> JavaNode:
         return self.above[0] if self.above else self.aggregate
 
 
 @dataclass(frozen=True)
-class Join:
+class AnswerJoin:
     """A join of answers, and what is above it."""
 
-    above: Sequence[Node]
-    node: Node
-    left: Side | Join
-    right: Side | Join
+    above: Sequence[JavaNode]
+    node: JavaNode
+    left: AnswerSide | AnswerJoin
+    right: AnswerSide | AnswerJoin
 
     @property
-    def top(self) -> Node:
+    def top(self) -> JavaNode:
         return self.above[0] if self.above else self.node
 
     @property
@@ -53,18 +53,18 @@ class Join:
         return str(self.node.plan.joinType().sql())
 
 
-def sides_of(tree: Side | Join) -> Iterator[Side]:
+def sides_of(tree: AnswerSide | AnswerJoin) -> Iterator[AnswerSide]:
     """Return the aggregations of a tree of joins."""
-    if isinstance(tree, Side):
+    if isinstance(tree, AnswerSide):
         yield tree
     else:
         yield from sides_of(tree.left)
         yield from sides_of(tree.right)
 
 
-def check_sides(tree: Side | Join, reads_same: Sequence[bool]) -> None:
+def check_sides(tree: AnswerSide | AnswerJoin, reads_same: Sequence[bool]) -> None:
     """Raise unless all sides read the same data, as `reads_same` tells of all but the first, in the same windows."""
-    if isinstance(tree, Side):
+    if isinstance(tree, AnswerSide):
         return
     first, *others = sides_of(tree)
     for side, is_same in zip(others, reads_same, strict=True):
@@ -74,7 +74,7 @@ def check_sides(tree: Side | Join, reads_same: Sequence[bool]) -> None:
             raise refused(tree, f"its sides have the windows {first.window.call('t')} and {side.window.call('t')}")
 
 
-def refused(join: Join, why: str) -> RefusedPlanError:
+def refused(join: AnswerJoin, why: str) -> RefusedPlanError:
     condition = join.node.plan.condition()
     place = None if condition.isEmpty() else place_of(iter([condition.get()]))
     return RefusedPlanError(
@@ -82,7 +82,7 @@ def refused(join: Join, why: str) -> RefusedPlanError:
     )
 
 
-def keys_of(join: Join, meanings: Mapping[int, str], groups: Sequence[str]) -> list[str]:
+def keys_of(join: AnswerJoin, meanings: Mapping[int, str], groups: Sequence[str]) -> list[str]:
     """Return the conditions that a row of one side meets if it can have a partner; raise if other columns are joined.
 
     `=` never matches NULL.
@@ -103,7 +103,7 @@ def keys_of(join: Join, meanings: Mapping[int, str], groups: Sequence[str]) -> l
     return matching
 
 
-def _pairs(join: Join, condition: Java) -> Iterator[tuple[int, int, bool]]:
+def _pairs(join: AnswerJoin, condition: Java) -> Iterator[tuple[int, int, bool]]:
     kind = kind_of(condition)
     if kind == "And":
         yield from _pairs(join, condition.left())
@@ -130,6 +130,6 @@ def kept(kind: str, left: Sequence[str], right: Sequence[str], keys: Sequence[st
     return [*left, *right, *keys]
 
 
-def optional_side(join: Join) -> Side | Join | None:
+def optional_side(join: AnswerJoin) -> AnswerSide | AnswerJoin | None:
     """Return the side whose columns are NULL in rows without a partner."""
     return {"LEFT OUTER": join.right, "RIGHT OUTER": join.left}.get(join.kind)

@@ -91,7 +91,7 @@ def class_name(thing: Java) -> str:
     return str(thing.getClass().getSimpleName()).rstrip("$")
 
 
-class Node:
+class JavaNode:
     """A node of a resolved plan, which asks Spark once for what it is and for its columns."""
 
     def __init__(self, plan: Java) -> None:
@@ -117,8 +117,8 @@ class Node:
         return [column_of(text) for text in self.shown]
 
     @cached_property
-    def child(self) -> Node:
-        return Node(self.plan.child())
+    def child(self) -> JavaNode:
+        return JavaNode(self.plan.child())
 
 
 class _Classes:
@@ -153,7 +153,7 @@ def _classes_of(jvm: Any) -> _Classes:
     return _Classes(jvm)
 
 
-class Printer:
+class JavaPrinter:
     """Prints expressions of one plan; `meanings` gives, by the id of a column, its text over the leaf or aggregates."""
 
     def __init__(self, spark: SparkSession, plan: Java) -> None:

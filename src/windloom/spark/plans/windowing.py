@@ -9,7 +9,7 @@ from functools import cached_property
 from py4j.java_gateway import get_field  # type: ignore[import-untyped]
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.spark.plans.jvm import Java, Node, kind_of, place_of, shown, texts
+from windloom.spark.plans.jvm import Java, JavaNode, kind_of, place_of, shown, texts
 from windloom.spark.plans.written import RefusedPlanError, duration_literal
 
 #: What Spark writes into the metadata of the columns that hold its windows.
@@ -28,7 +28,7 @@ class Windowing:
     """What makes windows; `text` is what Spark shows of their struct, and `column` the name and id of their column."""
 
     function: str
-    node: Node
+    node: JavaNode
     text: str
 
     @property
@@ -89,7 +89,7 @@ class Windowing:
         return duration_literal(ticks_of(gap.eval(None)))
 
 
-def windowing_of(node: Node) -> Windowing | None:
+def windowing_of(node: JavaNode) -> Windowing | None:
     """Return what makes windows in a node; None if it makes none."""
     match node.kind:
         case "Expand":

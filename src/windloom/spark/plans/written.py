@@ -15,7 +15,7 @@ from windloom.language.sql.tokens import spelled
 from windloom.model.time import format_duration
 
 
-class Leaf(Protocol):
+class PlanLeaf(Protocol):
     """The data that a DataFrame reads: a source, and whatever Spark computes from it before any window."""
 
     @property
@@ -58,7 +58,7 @@ class WrittenQuery:
     not; `delay_ticks` is what withWatermark says, if it was called.
     """
 
-    leaf: Leaf
+    leaf: PlanLeaf
     window: WrittenWindow
     columns: tuple[tuple[str, str], ...]
     schema: StructType
@@ -87,7 +87,7 @@ class WrittenQuery:
 class WrittenText:
     """The query of a text that a DataFrame was made from, where nobody else has read it."""
 
-    leaf: Leaf
+    leaf: PlanLeaf
     window: WrittenWindow
     read: TableRead
     schema: StructType
