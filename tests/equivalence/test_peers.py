@@ -35,7 +35,7 @@ _FEW = (
     "rw.mv_window_join",
     "rw.watermark.mv2",
 )
-#: Cases that answer something else, with the reason.
+#: Cases that answer something else, with the reason; docs/semantics.md has them among known limits.
 _OTHERWISE = {
     "rw.over_window.first ties": "values decide between rows of one time, not arrival: docs/semantics.md#values",
     "arroyo.every_aggregate": "the case lists no columns to compare",
