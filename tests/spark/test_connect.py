@@ -31,6 +31,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
             "SPARK_TESTING": "1",
         },
         capture_output=True,
