@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.buckets import facts_of, operator_plan, run_in_buckets, step_buckets
+from support.buckets import MemoryStore, facts_of, operator_plan, run_in_buckets, step_buckets
 from support.catalogs import ROWS, catalogs, growing_catalogs, make_query
 from support.compare import assert_equal_rows
 from support.drawing import examples
@@ -21,7 +21,6 @@ from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWind
 from windloom.model.time import TICK_MAX
 from windloom.operator import segments as bucket_segments
 from windloom.operator.buckets import OperatorPlan
-from windloom.operator.segments import MemoryStore
 from windloom.optimizer.stages import PlanOptions
 from windloom.state import segments
 from windloom.state.cells import Cells

@@ -16,13 +16,29 @@ from windloom.checkpoint.state_codec import decode
 from windloom.model import Query
 from windloom.operator.buckets import BucketRound, OperatorPlan, step_bucket
 from windloom.operator.parts import Part, merged_parts, weave_parts
-from windloom.operator.segments import MemoryStore
 from windloom.optimizer.intake.woven import whole_scans
 from windloom.optimizer.stages import PlanOptions
 from windloom.state.state import State
 from windloom.weave.round_input import RoundInput
 
 _RUNS = count()
+
+
+class MemoryStore:
+    """The blobs of a bucket in memory, in the place of Spark's state store."""
+
+    def __init__(self, place: str = "") -> None:
+        self.place = place
+        self.blobs: dict[str, bytes] = {}
+
+    def get(self, name: str) -> bytes | None:
+        return self.blobs.get(name)
+
+    def put(self, name: str, blob: bytes) -> None:
+        self.blobs[name] = blob
+
+    def remove(self, name: str) -> None:
+        del self.blobs[name]
 
 
 @lru_cache(maxsize=64)

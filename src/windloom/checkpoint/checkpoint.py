@@ -18,6 +18,8 @@ A round that is logged and not committed runs again, with the same plan: a sink 
 begun and is not logged begins again with the newest plan, because nothing of it was answered. If a round failed after
 it was logged, its `begun` says so. `begun` and `log` may be damaged, if a crash cut a write short on storage without
 atomic renames: then they count as not written, and are written again.
+
+The module is long because these files rely on each other: one class knows which of them are there, and which may go.
 """
 
 from __future__ import annotations

@@ -40,23 +40,6 @@ class SegmentStore(Protocol):
     def remove(self, name: str) -> None: ...
 
 
-class MemoryStore:
-    """Blobs in memory: for tests, and for a batch run, after which nothing is kept."""
-
-    def __init__(self, place: str = "") -> None:
-        self.place = place
-        self.blobs: dict[str, bytes] = {}
-
-    def get(self, name: str) -> bytes | None:
-        return self.blobs.get(name)
-
-    def put(self, name: str, blob: bytes) -> None:
-        self.blobs[name] = blob
-
-    def remove(self, name: str) -> None:
-        del self.blobs[name]
-
-
 class ReadSegments:
     """Cells of segments that this process has read or written lately: it may run the next round of the bucket too.
 

@@ -26,16 +26,17 @@ from windloom.spark.plans.jvm import (
     Java,
     JavaNode,
     JavaPrinter,
-    class_name,
     column_of,
     columns_read,
     elements,
     kind_of,
+    label_of,
+    nodes_below,
     place_of,
     shown,
     texts,
 )
-from windloom.spark.plans.windowing import Windowing, ticks_of, windowing_of
+from windloom.spark.plans.windowing import Windowing, has_open_windows, ticks_of, windowing_of
 from windloom.spark.plans.written import (
     INSTEAD,
     WORKS_TODAY,
@@ -115,7 +116,7 @@ class ClassicLeaf:
 
     @property
     def label(self) -> str:
-        return self.alias or _label(self.source.plan)
+        return self.alias or label_of(self.source.plan)
 
     @property
     def frame(self) -> DataFrame:
@@ -235,7 +236,7 @@ class _ClassicReader:
         above: list[JavaNode] = []
         while (kind := node.kind) != "Aggregate" and not (kind == "Join" and _joins_answers(node)):
             if kind not in (*_READABLE, "Sort", *_TRANSPARENT):
-                below = [JavaNode(each) for each in _below(node.plan)]
+                below = [JavaNode(each) for each in nodes_below(node.plan)]
                 if not any(each.kind == "Aggregate" or windowing_of(each) is not None for each in below):
                     raise RefusedPlanError(
                         "the DataFrame has no window",
@@ -321,7 +322,7 @@ class _ClassicReader:
             )
 
     def _no_window(self, aggregate: JavaNode) -> RefusedPlanError:
-        if any(windowing_of(JavaNode(each)) is not None for each in _below(aggregate.plan)):
+        if any(windowing_of(JavaNode(each)) is not None for each in nodes_below(aggregate.plan)):
             return RefusedPlanError(
                 "an aggregation over the answers of a window is not supported",
                 f"the plan has {shown(aggregate.plan)} above it",
@@ -350,7 +351,7 @@ class _ClassicReader:
                     place_of(_expressions(node)),
                 )
             if node.kind not in (*_READABLE, *_TRANSPARENT):
-                if not _has_open_windows(node):
+                if not has_open_windows(node):
                     return self._leaf(node)  # no window: the aggregation is refused
                 raise RefusedPlanError(
                     f"the plan node '{node.kind}' cannot stand between a window and its aggregation",
@@ -486,46 +487,15 @@ class _ClassicReader:
 
 def _expressions(node: JavaNode) -> Iterator[Java]:
     for expression in elements(node.plan.expressions()):
-        yield from _below(expression)
+        yield from nodes_below(expression)
 
 
 def _joins_answers(join: JavaNode) -> bool:
     """Return whether both sides of a join aggregate."""
-    return all(any(kind_of(node) == "Aggregate" for node in _below(side)) for side in elements(join.plan.children()))
+    return all(
+        any(kind_of(node) == "Aggregate" for node in nodes_below(side)) for side in elements(join.plan.children())
+    )
 
 
 def _any_of(conditions: Sequence[str]) -> str:
     return " OR ".join(f"({condition})" for condition in conditions)
-
-
-def _has_open_windows(node: JavaNode) -> bool:
-    """Return whether windows that nothing has aggregated yet are made in a node or below it."""
-    if windowing_of(node) is not None:
-        return True
-    return node.kind != "Aggregate" and any(
-        _has_open_windows(JavaNode(each)) for each in elements(node.plan.children())
-    )
-
-
-def _below(node: Java) -> Iterator[Java]:
-    """Return a node and all nodes below it, the node first."""
-    yield node
-    for child in elements(node.children()):
-        yield from _below(child)
-
-
-def _label(node: Java) -> str:
-    """Return a name for a leaf: that of its table, or of the folder or file that it reads."""
-    kind = kind_of(node)
-    if kind == "LogicalRelation":
-        if node.catalogTable().isDefined():
-            return str(node.catalogTable().get().identifier().table())
-        if class_name(node.relation()) == "HadoopFsRelation":
-            roots = node.relation().location().rootPaths()
-            return str(roots.apply(0).getName()) if roots.size() else ""
-    if kind == "StreamingRelation":
-        path = node.dataSource().options().get("path")
-        return str(path.get()).rstrip("/").rpartition("/")[2] if path.isDefined() else str(node.sourceName())
-    if kind in ("DataSourceV2Relation", "StreamingRelationV2"):
-        return str(node.name() if kind == "DataSourceV2Relation" else node.sourceName())
-    return ""

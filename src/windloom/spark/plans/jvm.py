@@ -338,3 +338,27 @@ def place_of(expressions: Iterator[Java]) -> str | None:
         if context.isDefined():
             return str(context.get()._2())
     return None
+
+
+def nodes_below(node: Java) -> Iterator[Java]:
+    """Return a node and all nodes below it, the node first."""
+    yield node
+    for child in elements(node.children()):
+        yield from nodes_below(child)
+
+
+def label_of(node: Java) -> str:
+    """Return a name for a leaf: that of its table, or of the folder or file that it reads."""
+    kind = kind_of(node)
+    if kind == "LogicalRelation":
+        if node.catalogTable().isDefined():
+            return str(node.catalogTable().get().identifier().table())
+        if class_name(node.relation()) == "HadoopFsRelation":
+            roots = node.relation().location().rootPaths()
+            return str(roots.apply(0).getName()) if roots.size() else ""
+    if kind == "StreamingRelation":
+        path = node.dataSource().options().get("path")
+        return str(path.get()).rstrip("/").rpartition("/")[2] if path.isDefined() else str(node.sourceName())
+    if kind in ("DataSourceV2Relation", "StreamingRelationV2"):
+        return str(node.name() if kind == "DataSourceV2Relation" else node.sourceName())
+    return ""

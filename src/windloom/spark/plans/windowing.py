@@ -9,7 +9,7 @@ from functools import cached_property
 from py4j.java_gateway import get_field  # type: ignore[import-untyped]
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.spark.plans.jvm import Java, JavaNode, kind_of, place_of, shown, texts
+from windloom.spark.plans.jvm import Java, JavaNode, elements, kind_of, place_of, shown, texts
 from windloom.spark.plans.written import RefusedPlanError, duration_literal
 
 #: What Spark writes into the metadata of the columns that hold its windows.
@@ -121,3 +121,10 @@ def _microseconds(edge: Java) -> Java:
     while kind_of(edge) in ("KnownNullable", "PreciseTimestampConversion"):
         edge = edge.child()
     return edge
+
+
+def has_open_windows(node: JavaNode) -> bool:
+    """Return whether windows that nothing has aggregated yet are made in a node or below it."""
+    if windowing_of(node) is not None:
+        return True
+    return node.kind != "Aggregate" and any(has_open_windows(JavaNode(each)) for each in elements(node.plan.children()))
